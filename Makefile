@@ -1,0 +1,36 @@
+# Few verbs, so that a fresh machine needs nothing but make and Python 3.11 or later with venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint bench clean
+
+# The main job on the built-in rehearsal: no key, no agent CLI, no model.
+demo: $(VENV)/.installed
+	$(BIN)/fleet run blueprints/design.yaml "Should we shard the queue?" --runtime rehearsal
+
+test: $(VENV)/.dev-installed
+	@sh tests/system-packages.sh
+	$(BIN)/python -m pytest -n auto
+
+lint: $(VENV)/.dev-installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.dev-installed
+	$(BIN)/python -m tests.bench
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/.dev-installed: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@ $(VENV)/.installed

@@ -1,0 +1,142 @@
+"""What can go wrong in the launcher and the runner, as values that know their exit code.
+
+::
+
+    FleetError                       exit  code
+    ├── UsageProblem                  2    usage            the command line asks for what cannot be
+    ├── InvalidFile                   2    invalid-file     a file people write; every problem with its position
+    │   └── NotBuilt                  2    not-built        a declared feature this version does not have
+    ├── RuntimeMissing                6    runtime-missing  a seat cannot be filled; nothing was started
+    ├── AgreementNeeded               6    agreement-needed something unnamed would be used and nobody said yes
+    ├── RunFailed                     1    run-failed       the run itself broke, not one of its members
+    │   ├── StorageFailed             1    storage-failed   the run folder cannot be written
+    │   └── RoomUnavailable           1    room-unavailable no broker answers and none could be started
+    └── ChildNotStarted               1    not-started      a program could not be executed
+
+Errors carry data and write their own sentence: one line, then a hint that says what to do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = [
+    "AgreementNeeded",
+    "ChildNotStarted",
+    "FleetError",
+    "InvalidFile",
+    "NotBuilt",
+    "Problem",
+    "RoomUnavailable",
+    "RunFailed",
+    "RuntimeMissing",
+    "StorageFailed",
+    "UsageProblem",
+]
+
+
+class FleetError(Exception):
+    """Base of all of them. ``str(error)`` is one line; ``hint`` says what to do, or is ``None``."""
+
+    exit_code: int = 1
+    code: str = "error"
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageProblem(FleetError):
+    """The command line, or a call, asks for something that cannot be."""
+
+    exit_code = 2
+    code = "usage"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong in one file: ``path:line:column: key — problem``. Lines and columns count from 1."""
+
+    path: str
+    line: int
+    column: int
+    key: str  #: dotted key path, ``""`` for the document itself
+    text: str
+
+    def __str__(self) -> str:
+        where = f"{self.path}:{self.line}:{self.column}: "
+        return f"{where}{self.key} — {self.text}" if self.key else f"{where}{self.text}"
+
+
+class InvalidFile(FleetError):
+    """A blueprint, manifest or settings file with everything that is wrong in it, one line each."""
+
+    exit_code = 2
+    code = "invalid-file"
+
+    def __init__(self, problems: tuple[Problem, ...], *, hint: str | None = None) -> None:
+        super().__init__("\n".join(str(problem) for problem in problems), hint=hint)
+        self.problems = problems
+
+
+class NotBuilt(InvalidFile):
+    """The file is valid and asks for something that this version cannot do; refused before anything starts."""
+
+    code = "not-built"
+
+
+class RuntimeMissing(FleetError):
+    """One or more seats cannot be filled. ``missing`` maps a runtime's name to what is wrong with it."""
+
+    exit_code = 6
+    code = "runtime-missing"
+
+    def __init__(self, missing: dict[str, str], *, hint: str | None = None) -> None:
+        super().__init__("; ".join(f"{name}: {reason}" for name, reason in missing.items()), hint=hint)
+        self.missing = missing
+
+
+class AgreementNeeded(FleetError):
+    """Something nobody named would be used, and there is no terminal to ask on."""
+
+    exit_code = 6
+    code = "agreement-needed"
+
+
+class RunFailed(FleetError):
+    """The run could not go on."""
+
+    code = "run-failed"
+
+
+class StorageFailed(RunFailed):
+    """The run folder cannot be written: full, read-only or gone."""
+
+    code = "storage-failed"
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(
+            f"cannot write {path}: {reason}",
+            hint="free some space or choose another folder with --output; what was written before stays readable",
+        )
+        self.path = path
+        self.reason = reason
+
+
+class RoomUnavailable(RunFailed):
+    """No broker serves this user's rooms and none could be started."""
+
+    code = "room-unavailable"
+
+
+class ChildNotStarted(FleetError):
+    """A program could not be executed at all."""
+
+    code = "not-started"
+
+    def __init__(self, program: str, reason: str) -> None:
+        super().__init__(f"cannot start {program}: {reason}", hint="check the command and its path")
+        self.program = program
+        self.reason = reason
