@@ -1,0 +1,486 @@
+"""The orchestrating loop of a run: start the team, sleep, wake, read one digest, write the decision of record.
+
+It is woken by pings, on which it does nothing but take note, and by the completion notice, on which alone it decides.
+What reaches it is counted, and does not grow with what the members write. Whatever ends the run (the team, a deadline,
+a signal, a full disk), every process of it is gone and its last record is written before ``conduct`` returns.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import anyio
+import msgspec
+from anyio.abc import ObjectReceiveStream, ObjectSendStream
+
+from fleet.agents.base import Opening
+from fleet.agents.fill import make_agent
+from fleet.deadline import Deadline
+from fleet.deliberation.free import Table, deliberate
+from fleet.deliberation.synthesis import decide
+from fleet.errors import FleetError
+from fleet.plan import Plan, TeamPlan
+from fleet.runs.artifacts import Artifact, artifact_name, write_index
+from fleet.runs.events import (
+    DecisionMade,
+    DigestRead,
+    Event,
+    MemberEnded,
+    NoticeGiven,
+    Pinged,
+    RunEnded,
+    RunStarted,
+    TeamStarted,
+)
+from fleet.runs.folder import RunFolder, add_to_index
+from fleet.runs.journal import Journal, timestamp
+from fleet.runs.member import Member
+from fleet.runs.notice import attendance, notice_line
+from fleet.runs.outcome import MemberState, RunState, TeamCount, exit_code, run_state
+from fleet.runs.results import (
+    Conducted,
+    Decision,
+    ErrorResult,
+    MemberResult,
+    RunResult,
+    TeamResult,
+    Tokens,
+    UsageResult,
+)
+from fleet.runs.rooms import CONDUCTOR, RunRoom
+from fleet.settings import Settings, without_secrets
+from roundtable.errors import RoundtableError
+from roundtable.ping import PingWindow
+
+__all__ = ["Watcher", "conduct"]
+
+#: What of a decision is posted to the room, in characters: its head, its outcome and its dissent, not its digest.
+_POSTED_CHARS = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class Watcher:
+    """Who is told while the run goes on; each is called in the run's own thread and must return at once."""
+
+    on_folder: Callable[[RunFolder], None] = lambda _: None
+    on_event: Callable[[Event], None] = lambda _: None
+    on_line: Callable[[str, str], None] = lambda _seat, _line: (
+        None
+    )  #: (seat, line) of what a member is writing
+
+
+@dataclass(frozen=True, slots=True)
+class _Ping:
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Notice:
+    line: str
+
+
+async def conduct(
+    plan: Plan, settings: Settings, *, output: Path | None = None, watcher: Watcher | None = None
+) -> RunResult:
+    """Run ``plan`` to its end and return what ``result.json`` holds.
+
+    A run that fails, is interrupted or runs out of time returns its result like any other, with its exit code.
+
+    Raises:
+        UsageProblem, StorageFailed: the run folder cannot be made; nothing was started.
+    """
+    watcher = watcher or Watcher()
+    folder = RunFolder.create(plan.run, below=settings.folder, output=output)
+    try:
+        watcher.on_folder(folder)
+        return await _Conductor(plan, settings, folder, watcher).run()
+    finally:
+        folder.close()
+
+
+class _Conductor:
+    """One run from its first event to its last."""
+
+    def __init__(self, plan: Plan, settings: Settings, folder: RunFolder, watcher: Watcher) -> None:
+        self._plan = plan
+        self._settings = settings
+        self._folder = folder
+        self._watcher = watcher
+        self._journal = Journal(folder.path / "events.jsonl", (watcher.on_event,))
+        self._started_at = timestamp()
+        self._began = anyio.current_time()
+        self._team = plan.teams[0]  # the plan refuses more than one
+        self._members: tuple[Member, ...] = ()
+        self._interrupted_by: int | None = None
+        self._error: FleetError | RoundtableError | None = None
+        self._decision: Decision | None = None
+        self._pings = self._notices = self._digests = self._chars_read = 0
+
+    async def run(self) -> RunResult:
+        """The whole run; see ``conduct``."""
+        self._write_state(RunState.RUNNING)
+        add_to_index(
+            self._settings.home.root / "runs" / "index.jsonl",
+            {"run": self._plan.run, "folder": str(self._folder.path), "started": self._started_at},
+        )
+        async with anyio.create_task_group() as listening:
+            with anyio.CancelScope() as work:
+                await listening.start(self._heed_signals, work)
+                try:
+                    await self._work()
+                except* (FleetError, RoundtableError) as group:
+                    self._error = _first(group)
+            listening.cancel_scope.cancel()
+        return self._finish()
+
+    async def _heed_signals(
+        self, work: anyio.CancelScope, *, task_status: anyio.abc.TaskStatus[None]
+    ) -> None:
+        """Once ends the run cleanly; twice ends this process, and every member's warden ends its tree."""
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            task_status.started()
+            async for number in signals:
+                if self._interrupted_by is not None:
+                    os._exit(128 + number)
+                self._interrupted_by = int(number)
+                work.cancel()
+
+    async def _work(self) -> None:
+        plan, team = self._plan, self._team
+        self._journal.append(
+            RunStarted(
+                run=plan.run,
+                fleet=plan.fleet,
+                task=plan.task,
+                blueprint=str(plan.blueprint),
+                pid=os.getpid(),
+                rehearsal=plan.is_rehearsal,
+                deadline_seconds=plan.deadline_seconds,
+            )
+        )
+        deadline = Deadline.after(plan.deadline_seconds, now=self._began)
+        deadline = deadline.earlier(Deadline.after(team.deadline_seconds, now=self._began))
+        self._members = tuple(self._make_members(team))
+        names = tuple(seat.name for seat in team.seats)
+        room = RunRoom(self._settings.home, team.room, team.topic, names, self._folder.room_file(team.room))
+        try:
+            await room.open()
+            self._journal.append(
+                TeamStarted(
+                    team=team.name,
+                    mode=team.mode,
+                    room=team.room,
+                    seats=names,
+                    deadline_seconds=team.deadline_seconds,
+                )
+            )
+            table = Table(
+                plan=team,
+                task=plan.task,
+                members=self._members,
+                room=room,
+                journal=self._journal,
+                artifact_path=lambda member: self._folder.relative(member.artifact.path),
+                deadline=deadline,
+                seconds_given=deadline.at - self._began,
+                on_line=self._watcher.on_line,
+            )
+            await self._sleep_until_notice(table)
+            await self._conclude(room)
+        finally:
+            with anyio.CancelScope(shield=True):
+                for member in self._members:
+                    await member.close()
+                await room.aclose()
+
+    def _make_members(self, team: TeamPlan) -> Sequence[Member]:
+        return [
+            Member(
+                seat=seat.name,
+                agent_name=seat.agent,
+                runtime=seat.runtime,
+                agent=make_agent(seat.runtime, command=seat.command, prompts=self._folder.path),
+                artifact=Artifact(self._folder.path / "artifacts" / artifact_name(number, seat.name)),
+            )
+            for number, seat in enumerate(team.seats, start=1)
+        ]
+
+    def _openings(self, room: str) -> list[Opening]:
+        told = {
+            "FLEET_RUN": self._plan.run,
+            "FLEET_RUN_DIR": str(self._folder.path),
+            "FLEET_TEAM": self._team.name,
+            "FLEET_ROOM": room,
+            "FLEET_HOME": str(self._settings.home.root),
+        }
+        inherited = without_secrets(self._settings.environ)
+        return [
+            Opening(seat.cwd, {**inherited, **told, "FLEET_SEAT": seat.name, **seat.env})
+            for seat in self._team.seats
+        ]
+
+    async def _sleep_until_notice(self, table: Table) -> None:
+        """Let the team work; wake on pings and go on at the completion notice."""
+        send, receive = anyio.create_memory_object_stream[_Ping | _Notice](max_buffer_size=16)
+        async with send, receive, anyio.create_task_group() as team:
+            team.start_soon(self._ping, table.room, send)
+            team.start_soon(self._run_team, table, send)
+            await self._wake(receive)
+            team.cancel_scope.cancel()
+
+    async def _wake(self, wakes: ObjectReceiveStream[_Ping | _Notice]) -> None:
+        async for wake in wakes:
+            self._chars_read += len(wake.line)
+            match wake:
+                case _Ping(line=line):
+                    self._pings += 1
+                    self._journal.append(Pinged(line=line))
+                case _Notice(line=line):
+                    self._give_notice(line)
+                    return
+
+    async def _run_team(self, table: Table, wakes: ObjectSendStream[_Ping | _Notice]) -> None:
+        await deliberate(table, self._openings(table.room.room))
+        await wakes.send(_Notice(notice_line(self._members, run=self._plan.run)))
+
+    async def _ping(self, room: RunRoom, wakes: ObjectSendStream[_Ping | _Notice]) -> None:
+        """Follow the room and turn each burst of posts into one line."""
+        window = PingWindow()
+        news = anyio.Event()
+
+        def note(author: str, seq: int) -> None:
+            if author != CONDUCTOR:
+                window.feed(room.room, author, seq, now=anyio.current_time())
+                news.set()
+
+        async with anyio.create_task_group() as following:
+            following.start_soon(room.follow, note)
+            while True:
+                await news.wait()
+                news = anyio.Event()
+                due = window.due_at
+                if due is not None:
+                    await anyio.sleep_until(due)
+                    line = window.take(now=anyio.current_time())
+                    if line:
+                        await wakes.send(_Ping(line))
+
+    def _give_notice(self, line: str) -> None:
+        finished, absent, failed = attendance(self._members)
+        self._notices += 1
+        self._journal.append(
+            NoticeGiven(
+                run=self._plan.run,
+                finished=finished,
+                total=len(self._members),
+                absent=tuple(member.seat for member in absent),
+                failed=tuple(member.seat for member in failed),
+                line=line,
+            )
+        )
+
+    async def _conclude(self, room: RunRoom) -> None:
+        """Read the one digest and write the decision of record."""
+        team = self._team
+        digest = await room.digest(budget=team.digest_budget, per_message=team.per_message)
+        self._digests += 1
+        self._chars_read += len(digest.text)
+        head = (
+            f"#{team.room} · {digest.total} messages · {digest.verbatim} verbatim, {digest.headlines} headlines, "
+            f"{digest.collapsed} collapsed · {digest.chars} chars"
+        )
+        self._folder.append("digest.txt", f"{head}\n{digest.text}\n")
+        self._journal.append(
+            DigestRead(
+                team=team.name,
+                room=team.room,
+                total=digest.total,
+                verbatim=digest.verbatim,
+                headlines=digest.headlines,
+                collapsed=digest.collapsed,
+                chars=digest.chars,
+            )
+        )
+        _, absent, _ = attendance(self._members)
+        decision = decide(
+            [(member.seat, member.final) for member in self._members],
+            absent=[member.seat for member in absent],
+            head=self._decision_head(),
+            attendance=notice_line(self._members, limit=None),
+            digest=digest.text,
+            artifact_of={m.seat: self._folder.relative(m.artifact.path) for m in self._members},
+        )
+        self._folder.write("decision.md", decision.text)
+        self._decision = decision
+        self._journal.append(
+            DecisionMade(
+                team=team.name,
+                outcome=decision.outcome,
+                dissent=tuple(seat for position in decision.dissent for seat in position.seats),
+                absent=decision.absent,
+            )
+        )
+        said = decision.text.partition("\nWhat it rests on:")[0].strip()
+        more = (
+            ""
+            if len(said) <= _POSTED_CHARS
+            else f"\n…(+{len(said) - _POSTED_CHARS} chars) whole text: decision.md"
+        )
+        await room.post(CONDUCTOR, f"DECISION: {said[:_POSTED_CHARS]}{more}")
+
+    def _decision_head(self) -> list[str]:
+        lines = [
+            f"Decision of record · {self._plan.fleet} · run {self._plan.run}",
+            f"Task: {self._plan.task}",
+        ]
+        if self._plan.is_rehearsal:
+            lines.append("Rehearsal: no model was used; the members argued by rule from their briefs.")
+        return lines
+
+    def _finish(self) -> RunResult:
+        """Write the last records. A disk that fails now cannot hide what ended the run."""
+        over = "interrupted" if self._interrupted_by is not None else "the run failed"
+        for member in self._members:
+            if not member.is_over:
+                member.end(MemberState.INTERRUPTED, over)
+                ended = MemberEnded(
+                    team=self._team.name, seat=member.seat, state=member.state, reason=member.reason
+                )
+                self._try(partial(self._journal.append, ended))
+        if not self._notices and self._members:
+            self._try(lambda: self._give_notice(notice_line(self._members, run=self._plan.run)))
+        self._try(
+            lambda: write_index(
+                self._folder,
+                [
+                    (m.seat, m.state, m.artifact.path.stat().st_size, m.artifact.path.name)
+                    for m in self._members
+                ],
+            )
+        )
+        self._try(lambda: self._folder.write("result.json", self._result().as_json()))
+        result = self._result()
+        message = str(self._error) if self._error else None
+        self._try(
+            lambda: self._journal.append(
+                RunEnded(state=result.state, exit_code=result.exit_code, error=message)
+            )
+        )
+        self._try(lambda: self._write_state(result.state, result))
+        self._journal.close()
+        return result if self._error is None else self._result()
+
+    def _try(self, write: Callable[[], object]) -> None:
+        try:
+            write()
+        except FleetError as error:
+            self._error = self._error or error
+
+    def _result(self) -> RunResult:
+        state, code = self._state()
+        finished, absent, failed = attendance(self._members)
+        error = self._error
+        usage = [member.usage for member in self._members]
+        team = TeamResult(
+            team=self._team.name,
+            mode=self._team.mode,
+            room=self._team.room,
+            state=state,
+            of=len(self._team.seats),
+            finished=finished,
+            absent=tuple(member.seat for member in absent),
+            failed=tuple(member.seat for member in failed),
+            members=tuple(self._member_result(member) for member in self._members),
+        )
+        return RunResult(
+            run=self._plan.run,
+            fleet=self._plan.fleet,
+            task=self._plan.task,
+            state=state,
+            exit_code=code,
+            rehearsal=self._plan.is_rehearsal,
+            started=self._started_at,
+            ended=timestamp(),
+            seconds=round(anyio.current_time() - self._began, 3),
+            teams=(team,),
+            decision=self._decision,
+            conductor=Conducted(
+                chars_read=self._chars_read, pings=self._pings, notices=self._notices, digests=self._digests
+            ),
+            usage=UsageResult(
+                tokens=Tokens(_total(u.tokens_in for u in usage), _total(u.tokens_out for u in usage)),
+                cost_usd=_total_cost(u.cost_usd for u in usage),
+            ),
+            error=ErrorResult(code=error.code, message=str(error), hint=error.hint)
+            if error
+            else msgspec.UNSET,
+        )
+
+    def _state(self) -> tuple[RunState, int]:
+        if self._interrupted_by is not None:
+            return RunState.INTERRUPTED, 128 + self._interrupted_by
+        if self._error is not None:
+            return RunState.FAILED, self._error.exit_code
+        _, absent, _ = attendance(self._members)
+        positions = sum(member.final is not None for member in self._members)
+        count = TeamCount(positions, self._team.quorum, len(absent))
+        return run_state(count, interrupted_by=None), exit_code(count, interrupted_by=None)
+
+    def _member_result(self, member: Member) -> MemberResult:
+        seat = next(seat for seat in self._team.seats if seat.name == member.seat)
+        return MemberResult(
+            seat=member.seat,
+            agent=member.agent_name,
+            runtime=member.runtime,
+            model=seat.model,
+            state=member.state,
+            reason=member.reason,
+            attempts=member.turns,
+            seconds=round(member.seconds, 3),
+            tokens=Tokens(member.usage.tokens_in, member.usage.tokens_out),
+            cost_usd=member.usage.cost_usd,
+            artifact=self._folder.relative(member.artifact.path),
+            final=member.final.text if member.final else None,
+        )
+
+    def _write_state(self, state: RunState, result: RunResult | None = None) -> None:
+        self._folder.write_json(
+            "run.json",
+            {
+                "run": self._plan.run,
+                "fleet": self._plan.fleet,
+                "task": self._plan.task,
+                "state": state.value,
+                "pid": os.getpid(),
+                "started": self._started_at,
+                "rehearsal": self._plan.is_rehearsal,
+                "folder": str(self._folder.path),
+                "blueprint": str(self._plan.blueprint),
+                **({"ended": result.ended, "exit_code": result.exit_code} if result else {}),
+            },
+        )
+
+
+def _first(group: BaseExceptionGroup[FleetError | RoundtableError]) -> FleetError | RoundtableError:
+    """The first error of a group that may be nested; the others followed from it."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if not isinstance(error, FleetError | RoundtableError):
+        raise TypeError(f"not an error of ours: {error!r}")
+    return error
+
+
+def _total(counts: Iterable[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
+
+
+def _total_cost(costs: Iterable[float | None]) -> float | None:
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if known else None

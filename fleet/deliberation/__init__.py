@@ -1,0 +1,1 @@
+"""How members talk, and how a decision comes of it."""

@@ -1,0 +1,308 @@
+"""Blueprint and settings -> Plan: every seat, runtime, argv, room and limit. What a dry run prints.
+
+Pure. A plan can be run as it stands; making one starts nothing. Values of ``env`` are kept out of every rendering.
+Times are spans in seconds here; they become deadlines when the run begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fleet.agents.choose import BUILT, Choice, choose
+from fleet.blueprint.load import Loaded
+from fleet.blueprint.not_built import not_built
+from fleet.blueprint.schema import AgentDefinition, Blueprint, Team, default_room
+from fleet.blueprint.seats import Seat, seats_of
+from fleet.errors import AgreementNeeded, NotBuilt, RuntimeMissing, UsageProblem
+from fleet.settings import Settings, is_secret
+
+__all__ = [
+    "DEFAULT_DEADLINE_SECONDS",
+    "Plan",
+    "PlanOptions",
+    "SeatPlan",
+    "TeamPlan",
+    "make_plan",
+    "show_seconds",
+]
+
+#: A run in which nothing names a deadline has half an hour, like most of its kind.
+DEFAULT_DEADLINE_SECONDS = 1800.0
+
+#: The name of the orchestrating loop in a room; a seat may not have it.
+_CONDUCTOR = "conductor"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOptions:
+    """What a command line may say beside the file."""
+
+    task: str | None = None
+    runtime: str | None = None  #: fills every seat, whatever the file says
+    deadline_seconds: float | None = None  #: for the whole run
+    has_no_deadline: bool = False  #: lifts the default, not what the file says
+    is_agreed: bool = False  #: a yes to what nobody named
+
+
+@dataclass(frozen=True, slots=True)
+class SeatPlan:
+    """One seat: who fills it, where, with what in mind."""
+
+    name: str
+    agent: str
+    runtime: str
+    runtime_reason: str
+    is_named: bool  #: whether anybody asked for this runtime
+    command: tuple[str, ...] | None  #: argv of the ``command`` runtime, the program made absolute
+    model: str | None
+    persona: str | None
+    brief: str | None
+    cwd: Path
+    env: Mapping[str, str] = field(repr=False)
+    turn_timeout_seconds: float
+    color: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TeamPlan:
+    """One team: its room, its limits and its seats in order."""
+
+    name: str
+    mode: str
+    room: str
+    topic: str | None
+    rounds: int
+    quorum: int
+    deadline_seconds: float | None
+    digest_budget: int
+    per_message: int
+    is_blocking: bool
+    seats: tuple[SeatPlan, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A whole run before it begins."""
+
+    run: str
+    fleet: str
+    task: str
+    blueprint: Path
+    deadline_seconds: float | None
+    is_rehearsal: bool  #: no model stands behind any seat of the built-in kind
+    teams: tuple[TeamPlan, ...]
+    warnings: tuple[str, ...]
+
+    def as_data(self) -> dict[str, Any]:
+        """Plain data for a dry run; values of ``env`` that look like secrets are ``***``."""
+        return {
+            "run": self.run,
+            "fleet": self.fleet,
+            "task": self.task,
+            "blueprint": str(self.blueprint),
+            "deadline_seconds": self.deadline_seconds,
+            "rehearsal": self.is_rehearsal,
+            "teams": [_team_data(team) for team in self.teams],
+            "warnings": list(self.warnings),
+        }
+
+
+def make_plan(loaded: Loaded, settings: Settings, options: PlanOptions, *, run: str) -> Plan:
+    """The plan for ``run``.
+
+    Raises:
+        NotBuilt: the file asks for what this version does not have.
+        UsageProblem: there is no task, or a seat has a name that is taken.
+        RuntimeMissing: a runtime that was named is not there; all of them in one message.
+        AgreementNeeded: nobody named what would fill the seats and there is nobody to ask.
+    """
+    blueprint = loaded.blueprint
+    missing = not_built(loaded)
+    if missing:
+        raise NotBuilt(missing, hint="fleet validate accepts it; remove the key to run it now")
+    task = (options.task if options.task is not None else blueprint.task or "").strip()
+    if not task:
+        raise UsageProblem(
+            "no task: neither the command line nor the blueprint has one", hint="fleet run FILE 'TASK'"
+        )
+
+    teams = tuple(_team(loaded, name, settings, options, run) for name in blueprint.order)
+    seats = [seat for team in teams for seat in team.seats]
+    _check_runtimes(seats)
+    is_rehearsal = any(seat.runtime == "rehearsal" for seat in seats)
+    unnamed = [seat.name for seat in seats if seat.runtime == "rehearsal" and not seat.is_named]
+    if unnamed and settings.is_ci and not options.is_agreed:
+        raise AgreementNeeded(
+            f"nothing fills {_listed(unnamed)}: the rehearsal runtime would, and it uses no model",
+            hint="name it with --runtime rehearsal, or agree with --yes",
+        )
+    return Plan(
+        run=run,
+        fleet=blueprint.name,
+        task=task,
+        blueprint=loaded.path,
+        deadline_seconds=_deadline(blueprint, options),
+        is_rehearsal=is_rehearsal,
+        teams=teams,
+        warnings=_warnings(blueprint, teams),
+    )
+
+
+def show_seconds(seconds: float) -> str:
+    """``90`` as ``1m30s``, ``0.5`` as ``0.5s``: the way durations are written in blueprints."""
+    if seconds < 60 or seconds != int(seconds):
+        return f"{seconds:g}s"
+    hours, rest = divmod(int(seconds), 3600)
+    minutes, left = divmod(rest, 60)
+    parts = ((hours, "h"), (minutes, "m"), (left, "s"))
+    return "".join(f"{amount}{unit}" for amount, unit in parts if amount)
+
+
+def _team(loaded: Loaded, name: str, settings: Settings, options: PlanOptions, run: str) -> TeamPlan:
+    blueprint = loaded.blueprint
+    team = blueprint.teams[name]
+    budgets = blueprint.defaults.budgets
+    seats = tuple(_seat(loaded, team, seat, settings, options) for seat in seats_of(team))
+    if any(seat.name == _CONDUCTOR for seat in seats):
+        raise UsageProblem(
+            f'team {name}: a seat may not be called "{_CONDUCTOR}"', hint="give the member another name"
+        )
+    return TeamPlan(
+        name=name,
+        mode=team.mode,
+        # A default room gets the run's id, so that two runs of one blueprint never meet by accident.
+        room=team.room or default_room(blueprint.name, name, suffix=f"-{run}"),
+        topic=team.topic,
+        rounds=team.rounds,
+        quorum=team.quorum_size,
+        deadline_seconds=team.deadline_seconds,
+        digest_budget=budgets.digest,
+        per_message=budgets.per_message,
+        is_blocking=team.blocking,
+        seats=seats,
+    )
+
+
+def _seat(loaded: Loaded, team: Team, seat: Seat, settings: Settings, options: PlanOptions) -> SeatPlan:
+    member = seat.member
+    agent = loaded.blueprint.agents.get(member.agent) or AgentDefinition()
+    model = member.model or agent.model
+    choice: Choice = choose(
+        override=options.runtime,
+        member=member.runtime,
+        agent=agent.runtime or ("command" if agent.command else None),
+        model=model,
+        default=settings.default_runtime,
+    )
+    cwd = member.cwd or agent.cwd
+    return SeatPlan(
+        name=seat.name,
+        agent=member.agent,
+        runtime=choice.runtime,
+        runtime_reason=choice.reason,
+        is_named=choice.is_named,
+        command=_argv(agent, member.args, loaded.folder) if choice.runtime == "command" else None,
+        model=model,
+        persona=agent.prompt,
+        brief=seat.brief,
+        # A folder written in the file is relative to the file; without one a member works where the run was started.
+        cwd=settings.folder if cwd is None else (loaded.folder / Path(cwd).expanduser()).absolute(),
+        env={**agent.env, **member.env},
+        turn_timeout_seconds=min(team.turn_timeout_seconds, member.timeout or team.turn_timeout_seconds),
+        color=member.color or agent.color,
+    )
+
+
+def _argv(agent: AgentDefinition, args: tuple[str, ...], folder: Path) -> tuple[str, ...] | None:
+    if not agent.command:
+        return None
+    program, *rest = agent.command
+    if "/" in program:
+        program = str((folder / Path(program).expanduser()).absolute())
+    return (program, *_beside_the_file(rest, folder), *agent.args, *args)
+
+
+def _beside_the_file(words: list[str], folder: Path) -> list[str]:
+    # `[python3, ./critic.py]`: a script is named relative to the file, as the program is.
+    return [
+        str(folder / word) if word.startswith(("./", "../")) and (folder / word).exists() else word
+        for word in words
+    ]
+
+
+def _check_runtimes(seats: list[SeatPlan]) -> None:
+    missing: dict[str, str] = {}
+    for seat in seats:
+        if seat.runtime not in BUILT:
+            names = [other.name for other in seats if other.runtime == seat.runtime]
+            missing[seat.runtime] = (
+                f"this version has no such runtime (wanted by {_listed(names)}: {seat.runtime_reason})"
+            )
+        elif seat.runtime == "command" and seat.command is None:
+            missing.setdefault("command", f"agent {seat.agent} of seat {seat.name} has no `command`")
+    if missing:
+        raise RuntimeMissing(
+            missing, hint=f"available: {', '.join(sorted(BUILT))}; --runtime NAME overrides all seats"
+        )
+
+
+def _deadline(blueprint: Blueprint, options: PlanOptions) -> float | None:
+    if options.deadline_seconds is not None:
+        return options.deadline_seconds
+    if options.has_no_deadline or any(team.deadline_seconds is not None for team in blueprint.teams.values()):
+        return None
+    return DEFAULT_DEADLINE_SECONDS
+
+
+def _warnings(blueprint: Blueprint, teams: tuple[TeamPlan, ...]) -> tuple[str, ...]:
+    warnings = []
+    undefined = sorted({s.agent for team in teams for s in team.seats} - set(blueprint.agents))
+    if undefined:
+        warnings.append(
+            f"no definition of {_listed(undefined)} under agents: such a seat has its brief and nothing else"
+        )
+    tools = [
+        seat.name
+        for team in teams
+        for seat in team.seats
+        if (agent := blueprint.agents.get(seat.agent)) and agent.tools is not None
+    ]
+    has_tools = any(member.tools is not None for team in blueprint.teams.values() for member in team.members)
+    if tools or has_tools:
+        warnings.append("tools has no effect on the runtimes command and rehearsal")
+    return tuple(warnings)
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(names[:5])
+    return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown
+
+
+def _team_data(team: TeamPlan) -> dict[str, Any]:
+    return {
+        "team": team.name,
+        "mode": team.mode,
+        "room": team.room,
+        "topic": team.topic,
+        "rounds": team.rounds,
+        "quorum": team.quorum,
+        "deadline_seconds": team.deadline_seconds,
+        "budgets": {"digest": team.digest_budget, "perMessage": team.per_message},
+        "seats": [
+            {
+                "seat": seat.name,
+                "agent": seat.agent,
+                "runtime": seat.runtime,
+                "reason": seat.runtime_reason,
+                "command": list(seat.command) if seat.command else None,
+                "model": seat.model,
+                "cwd": str(seat.cwd),
+                "env": {name: "***" if is_secret(name) else value for name, value in seat.env.items()},
+                "turn_timeout_seconds": seat.turn_timeout_seconds,
+            }
+            for seat in team.seats
+        ],
+    }

@@ -1,0 +1,1 @@
+"""A run: its folder, journal, rooms, members and result."""

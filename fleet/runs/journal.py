@@ -1,0 +1,70 @@
+"""The append-only list of what happened in a run, and those who watch it grow.
+
+The file is the truth: a change of state is on the disk before anything that follows from it begins.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from fleet.runs.events import Event, MemberAttempt, Pinged, event_schema
+from fleet.runs.folder import writing
+
+__all__ = ["Journal", "event_schema", "timestamp"]
+
+#: Losing these in a power cut loses no state, so they do not wait for the disk.
+_UNSYNCED = (Pinged, MemberAttempt)
+
+
+def timestamp(moment: datetime | None = None) -> str:
+    """ISO-8601 UTC with milliseconds; now if ``moment`` is ``None``."""
+    return (moment or datetime.now(UTC)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class Journal:
+    """Writes ``events.jsonl`` of one run and hands each event to its watchers, in order."""
+
+    def __init__(self, path: Path, watchers: tuple[Callable[[Event], None], ...] = ()) -> None:
+        self._path = path
+        self._watchers = watchers
+        self._seq = 0
+        self._encoder = msgspec.json.Encoder()
+        with writing(path):
+            self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+
+    def append(self, event: Event) -> None:
+        """Write one event; its time and number are filled in here.
+
+        Raises:
+            StorageFailed: it could not be written; nothing of it is in the file.
+        """
+        numbered = msgspec.structs.replace(event, ts=timestamp(), seq=self._seq + 1)
+        line = self._encoder.encode(numbered) + b"\n"
+        with writing(self._path):
+            before = os.fstat(self._descriptor).st_size
+            try:
+                _write_all(self._descriptor, line)
+                if not isinstance(event, _UNSYNCED):
+                    os.fsync(self._descriptor)
+            except OSError:
+                # Half a line would make the journal unreadable from here on.
+                os.ftruncate(self._descriptor, before)
+                raise
+        self._seq += 1
+        for watch in self._watchers:
+            watch(numbered)
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._descriptor)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]

@@ -1,0 +1,50 @@
+"""The completion notice: one line, exactly one per run, that says who finished and who did not.
+
+Pure. At most ``NOTICE_CHARS`` characters: names beyond it are counted, and the journal has them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fleet.runs.member import Member
+from fleet.runs.outcome import MemberState
+
+__all__ = ["NOTICE_CHARS", "attendance", "notice_line"]
+
+#: What may enter the conductor's context unasked.
+NOTICE_CHARS = 300
+
+_FAILED = {MemberState.FAILED, MemberState.TIMED_OUT}
+
+
+def attendance(members: Sequence[Member]) -> tuple[int, list[Member], list[Member]]:
+    """How many ended by themselves, well or badly; who was absent when time ran out; who failed."""
+    finished = sum(member.state in {MemberState.FINAL, MemberState.FAILED} for member in members)
+    failed = [member for member in members if member.state in _FAILED]
+    absent = [member for member in members if member.state not in _FAILED | {MemberState.FINAL}]
+    return finished, absent, failed
+
+
+def notice_line(
+    members: Sequence[Member], *, run: str | None = None, limit: int | None = NOTICE_CHARS
+) -> str:
+    """``3 of 5 finished. Absent: bob (still talking after 10m). Failed: dan (exit 1).``, led by the run's id."""
+    finished, absent, failed = attendance(members)
+    head = f"{finished} of {len(members)} finished."
+    line = f"{run}: {head}" if run else head
+    for title, group in (("Absent", absent), ("Failed", failed)):
+        if group:
+            room = None if limit is None else limit - len(line) - (20 if group is absent and failed else 0)
+            line += _names(title, group, room)
+    return line
+
+
+def _names(title: str, group: Sequence[Member], room: int | None) -> str:
+    parts = [f"{m.seat} ({m.reason})" if m.reason else m.seat for m in group]
+    for shown in range(len(parts), -1, -1):
+        more = len(parts) - shown
+        text = f" {title}: " + ", ".join(parts[:shown] + ([f"+{more}"] if more else [])) + "."
+        if room is None or len(text) <= room:
+            return text
+    return f" {title}: +{len(parts)}."
