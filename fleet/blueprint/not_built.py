@@ -23,7 +23,7 @@ _MARKUP = re.compile(r"\{\{|\{%|\{#")
 
 
 def not_built(loaded: Loaded) -> tuple[Problem, ...]:
-    """Return one problem per key whose feature does not exist yet, in the file's order; ``()``: it can run."""
+    """Return one problem per key that this version cannot do, in the file's order; ``()`` if it can run."""
     found = [loaded.problem(path, text) for path, text in _found(loaded)]
     return tuple(sorted(found, key=lambda problem: (problem.line, problem.column)))
 

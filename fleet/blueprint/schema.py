@@ -298,7 +298,7 @@ class DigestOptions(StrictModel):
 
 
 class AgentDefinition(StrictModel):
-    """What fills a seat: the fields of an agent file; Claude Code and OpenCode subagent files are such files."""
+    """What fills a seat: the fields of an agent file; those of Claude Code and OpenCode included."""
 
     name: AgentName | None = None
     description: Text | None = None

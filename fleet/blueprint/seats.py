@@ -1,8 +1,8 @@
 """Team -> its seats, each with a name of its own.
 
 Pure. An agent used once keeps its name; one used more often is numbered ``agent-1``, ``agent-2``, … in the
-order of the members, and what is taken as a name elsewhere is skipped. A member's ``name`` counts like an agent of that
-name, but a single one is always kept as written.
+order of the members, and what is taken as a name elsewhere is skipped. A member's ``name``
+counts like an agent of that name, but a single one is always kept as written.
 """
 
 from __future__ import annotations

@@ -1,0 +1,72 @@
+"""``fleet validate``: say everything that is wrong in blueprints and roles manifests, and run nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from fleet.errors import Problem
+
+__all__ = ["command"]
+
+
+@click.command(
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Example: fleet validate blueprints/*.yaml",
+)
+@click.argument("files", nargs=-1, required=True, metavar="FILE…")
+@click.option("--strict", is_flag=True, help="Warnings count as errors.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per file instead.")
+def command(files: tuple[str, ...], *, strict: bool, as_json: bool) -> int:
+    """Check blueprints and roles manifests. Exit code 2 if any is invalid."""
+    is_bad = False
+    for file in files:
+        errors, warnings = _check(Path(file))
+        is_bad |= bool(errors) or (strict and bool(warnings))
+        if as_json:
+            report = {
+                "file": file,
+                "valid": not errors,
+                "errors": [_as_json(problem) for problem in errors],
+                "warnings": [_as_json(problem) for problem in warnings],
+            }
+            click.echo(json.dumps(report, ensure_ascii=False))
+            continue
+        for problem in errors:
+            click.echo(str(problem), err=True)
+        for problem in warnings:
+            click.echo(f"{problem} (warning)", err=True)
+        if not errors:
+            click.echo(f"{file}: valid" + (f", {len(warnings)} warnings" if warnings else ""))
+    return 2 if is_bad else 0
+
+
+def _check(path: Path) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
+    """The errors and the warnings of one file."""
+    from fleet.blueprint.load import validate_blueprint
+    from fleet.errors import InvalidFile
+    from fleet.roles.manifest import is_manifest, validate_manifest
+    from fleet.yaml import read
+
+    try:
+        document = read(path, what="file")
+        if is_manifest(document):
+            validate_manifest(document, path)
+            return (), ()
+        return (), validate_blueprint(document, path).warnings
+    except InvalidFile as error:
+        return error.problems, ()
+
+
+def _as_json(problem: Problem) -> dict[str, object]:
+    return {
+        "path": problem.path,
+        "line": problem.line,
+        "column": problem.column,
+        "key": problem.key,
+        "message": problem.text,
+    }
