@@ -12,14 +12,22 @@ from dataclasses import dataclass
 __all__ = ["NEVER", "Deadline", "parse_duration"]
 
 #: One or more of hours, minutes, seconds, in that order, each at most once: ``1h30m``, ``90s``, ``10m``.
-_DURATION = re.compile(r"(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9})s)?")
+_DURATION = re.compile(r"(?:([0-9]{1,9})h)?(?:([0-9]{1,9})m)?(?:([0-9]{1,9})s)?")
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Deadline:
-    """A moment after which nothing more is waited for. ``math.inf`` is no deadline."""
+    """A moment after which nothing more is waited for. ``math.inf`` is no deadline.
+
+    Raises:
+        ValueError: the moment is not a number, so that nothing would come before or after it.
+    """
 
     at: float
+
+    def __post_init__(self) -> None:
+        if math.isnan(self.at):
+            raise ValueError("a deadline is a number")
 
     @classmethod
     def after(cls, seconds: float | None, *, now: float) -> Deadline:
@@ -39,8 +47,13 @@ class Deadline:
         return self if self.at <= other.at else other
 
     def part(self, fraction: float, *, now: float) -> Deadline:
-        """The point at which ``fraction`` (0 to 1) of what is left from ``now`` will be used up."""
-        return NEVER if math.isinf(self.at) else Deadline(now + self.remaining(now) * fraction)
+        """The point at which ``fraction`` (0 to 1) of what is left from ``now`` will be used up.
+
+        Never later than this one, also when this one has passed or the sum is rounded up.
+        """
+        if self.at == math.inf:
+            return NEVER
+        return Deadline(now + self.remaining(now) * fraction).earlier(self)
 
 
 #: No deadline at all.
