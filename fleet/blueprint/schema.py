@@ -29,7 +29,9 @@ from pydantic import (
     model_validator,
 )
 from pydantic.alias_generators import to_camel
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import InitErrorDetails, PydanticCustomError
+from pydantic_core.core_schema import NullableSchema, WithDefaultSchema
 
 from fleet.deadline import parse_duration
 
@@ -41,6 +43,7 @@ __all__ = [
     "Budget",
     "Budgets",
     "Defaults",
+    "FileSchema",
     "Gate",
     "Layout",
     "Member",
@@ -97,10 +100,14 @@ class StrictModel(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _report_all(cls, data: Any, handler: ModelWrapValidatorHandler[Any]) -> Any:
+        written = data if isinstance(data, dict) else {}
         broken = list(cls.rules(data)) if isinstance(data, dict) else []
+        # A key with nothing behind it is a slip, not a way to say "the default".
+        keys = {field.alias or name for name, field in cls.model_fields.items()}
+        empty = [key for key, value in written.items() if value is None and key in keys]
         found = [
-            InitErrorDetails(type=PydanticCustomError("rule", "{text}", {"text": text}), loc=path, input=data)
-            for path, text in broken
+            *(InitErrorDetails(type=_wrong("expected a value"), loc=(key,), input=None) for key in empty),
+            *(InitErrorDetails(type=_rule(text), loc=path, input=data) for path, text in broken),
         ]
         if not found:
             return handler(data)
@@ -117,6 +124,11 @@ def _again(error: Any) -> InitErrorDetails:
     if kind in {"rule", "value"}:
         kind = PydanticCustomError(kind, "{text}", context)
     return InitErrorDetails(type=kind, loc=error["loc"], input=error["input"], ctx=context)
+
+
+def _rule(text: str) -> PydanticCustomError:
+    """A broken rule between keys: ``text`` is the whole sentence."""
+    return PydanticCustomError("rule", "{text}", {"text": text})
 
 
 def _wrong(text: str) -> PydanticCustomError:
@@ -198,6 +210,24 @@ def _tools(value: object) -> object:
     if isinstance(value, dict) and all(isinstance(switch, bool) for switch in value.values()):
         return [tool if is_on else f"-{tool}" for tool, is_on in value.items()]
     return value
+
+
+class FileSchema(GenerateJsonSchema):
+    """The JSON Schema of a file: an optional key may be left out, but not be null; no titles made up from names."""
+
+    def nullable_schema(self, schema: NullableSchema) -> JsonSchemaValue:
+        """Describe the value alone."""
+        return self.generate_inner(schema["schema"])
+
+    def default_schema(self, schema: WithDefaultSchema) -> JsonSchemaValue:
+        """Leave out a default of ``None``, which no file can say."""
+        if schema.get("default", ...) is None:
+            return self.generate_inner(schema["schema"])
+        return super().default_schema(schema)
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        """Keys speak for themselves."""
+        return False
 
 
 T = TypeVar("T")

@@ -36,8 +36,15 @@ def schema_text(what: str) -> str:
     if hasattr(source, "model_json_schema"):
         schema = {
             "$schema": "https://json-schema.org/draft/2020-12/schema",
-            **source.model_json_schema(by_alias=True),
+            **source.model_json_schema(by_alias=True, schema_generator=_generator()),
         }
     else:
         schema = source()
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def _generator() -> Any:
+    """What writes the schemas of files; imported only when one is asked for."""
+    from fleet.blueprint.schema import FileSchema
+
+    return FileSchema
