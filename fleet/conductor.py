@@ -55,6 +55,7 @@ from fleet.runs.results import (
 from fleet.runs.rooms import CONDUCTOR, RunRoom
 from fleet.settings import Settings, without_secrets
 from roundtable.errors import RoundtableError
+from roundtable.message import Activity
 from roundtable.ping import PingWindow
 
 __all__ = ["Watcher", "conduct"]
@@ -114,6 +115,7 @@ class _Conductor:
         self._journal = Journal(folder.path / "events.jsonl", (watcher.on_event,))
         self._started_at = timestamp()
         self._began = anyio.current_time()
+        self._ended_at, self._seconds = "", 0.0
         self._team = plan.teams[0]  # the plan refuses more than one
         self._members: tuple[Member, ...] = ()
         self._interrupted_by: int | None = None
@@ -253,9 +255,9 @@ class _Conductor:
         window = PingWindow()
         news = anyio.Event()
 
-        def note(author: str, seq: int) -> None:
-            if author != CONDUCTOR:
-                window.feed(room.room, author, seq, now=anyio.current_time())
+        def note(activity: Activity) -> None:
+            if activity.author != CONDUCTOR:
+                window.feed(activity, now=anyio.current_time())
                 news.set()
 
         async with anyio.create_task_group() as following:
@@ -292,7 +294,7 @@ class _Conductor:
         self._chars_read += len(digest.text)
         head = (
             f"#{team.room} · {digest.total} messages · {digest.verbatim} verbatim, {digest.headlines} headlines, "
-            f"{digest.collapsed} collapsed · {digest.chars} chars"
+            f"{digest.collapsed} collapsed · {len(digest.text)} chars"
         )
         self._folder.append("digest.txt", f"{head}\n{digest.text}\n")
         self._journal.append(
@@ -303,7 +305,7 @@ class _Conductor:
                 verbatim=digest.verbatim,
                 headlines=digest.headlines,
                 collapsed=digest.collapsed,
-                chars=digest.chars,
+                chars=len(digest.text),
             )
         )
         _, absent, _ = attendance(self._members)
@@ -344,6 +346,7 @@ class _Conductor:
 
     def _finish(self) -> RunResult:
         """Write the last records. A disk that fails now cannot hide what ended the run."""
+        self._ended_at, self._seconds = timestamp(), round(anyio.current_time() - self._began, 3)
         over = "interrupted" if self._interrupted_by is not None else "the run failed"
         for member in self._members:
             if not member.is_over:
@@ -405,8 +408,8 @@ class _Conductor:
             exit_code=code,
             rehearsal=self._plan.is_rehearsal,
             started=self._started_at,
-            ended=timestamp(),
-            seconds=round(anyio.current_time() - self._began, 3),
+            ended=self._ended_at,
+            seconds=self._seconds,
             teams=(team,),
             decision=self._decision,
             conductor=Conducted(

@@ -110,8 +110,10 @@ class Plan:
         }
 
 
-def make_plan(loaded: Loaded, settings: Settings, options: PlanOptions, *, run: str) -> Plan:
-    """The plan for ``run``.
+def make_plan(
+    loaded: Loaded, settings: Settings, options: PlanOptions, *, briefs: Mapping[str, str], run: str
+) -> Plan:
+    """The plan for ``run``; ``briefs`` holds the text of every ``briefPath``.
 
     Raises:
         NotBuilt: the file asks for what this version does not have.
@@ -129,7 +131,7 @@ def make_plan(loaded: Loaded, settings: Settings, options: PlanOptions, *, run: 
             "no task: neither the command line nor the blueprint has one", hint="fleet run FILE 'TASK'"
         )
 
-    teams = tuple(_team(loaded, name, settings, options, run) for name in blueprint.order)
+    teams = tuple(_team(loaded, name, settings, options, briefs, run) for name in blueprint.order)
     seats = [seat for team in teams for seat in team.seats]
     _check_runtimes(seats)
     is_rehearsal = any(seat.runtime == "rehearsal" for seat in seats)
@@ -161,11 +163,13 @@ def show_seconds(seconds: float) -> str:
     return "".join(f"{amount}{unit}" for amount, unit in parts if amount)
 
 
-def _team(loaded: Loaded, name: str, settings: Settings, options: PlanOptions, run: str) -> TeamPlan:
+def _team(
+    loaded: Loaded, name: str, settings: Settings, options: PlanOptions, briefs: Mapping[str, str], run: str
+) -> TeamPlan:
     blueprint = loaded.blueprint
     team = blueprint.teams[name]
     budgets = blueprint.defaults.budgets
-    seats = tuple(_seat(loaded, team, seat, settings, options) for seat in seats_of(team))
+    seats = tuple(_seat(loaded, team, seat, settings, options, briefs) for seat in seats_of(team))
     if any(seat.name == _CONDUCTOR for seat in seats):
         raise UsageProblem(
             f'team {name}: a seat may not be called "{_CONDUCTOR}"', hint="give the member another name"
@@ -186,7 +190,9 @@ def _team(loaded: Loaded, name: str, settings: Settings, options: PlanOptions, r
     )
 
 
-def _seat(loaded: Loaded, team: Team, seat: Seat, settings: Settings, options: PlanOptions) -> SeatPlan:
+def _seat(
+    loaded: Loaded, team: Team, seat: Seat, settings: Settings, options: PlanOptions, briefs: Mapping[str, str]
+) -> SeatPlan:
     member = seat.member
     agent = loaded.blueprint.agents.get(member.agent) or AgentDefinition()
     model = member.model or agent.model
@@ -207,7 +213,7 @@ def _seat(loaded: Loaded, team: Team, seat: Seat, settings: Settings, options: P
         command=_argv(agent, member.args, loaded.folder) if choice.runtime == "command" else None,
         model=model,
         persona=agent.prompt,
-        brief=seat.brief,
+        brief=member.brief if member.brief_path is None else briefs[member.brief_path],
         # A folder written in the file is relative to the file; without one a member works where the run was started.
         cwd=settings.folder if cwd is None else (loaded.folder / Path(cwd).expanduser()).absolute(),
         env={**agent.env, **member.env},

@@ -48,7 +48,7 @@ def resolve(environ: Mapping[str, str], *, folder: Path) -> Settings:
     Raises:
         InvalidFile: the file is not what it should be.
     """
-    home = Home.from_environ(environ)
+    home = Home.from_environment(environ)
     config = _read(home.root / "config.yaml")
     return Settings(
         home=home,

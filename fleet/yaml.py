@@ -158,18 +158,16 @@ def _decode(content: bytes, name: str) -> str:
         raise _invalid(name, f"over {MAX_BYTES} bytes; a file of this kind is never that large")
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise _invalid(name, "UTF-16 text; save it as UTF-8")
+    if b"\x00" in content:
+        raise _invalid(name, "a binary file, not YAML text")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        if b"\x00" in content:
-            raise _invalid(name, "a binary file, not YAML text") from None
         before = content[: error.start].decode("utf-8-sig", errors="replace")
         raise _invalid(name, f"not UTF-8 text: byte 0x{content[error.start]:02x}", _end_of(before)) from None
     found = _FORBIDDEN.search(text)
     if found is None:
         return text
-    if found.group() == "\x00":
-        raise _invalid(name, "a binary file, not YAML text")
     raise _invalid(
         name,
         f"control character U+{ord(found.group()):04X} is not allowed in YAML",
@@ -278,7 +276,7 @@ class _Walk:
     def _scalar(self, node: yaml.ScalarNode, path: KeyPath) -> object:
         """Resolve one scalar by its tag: what the core schema knows, and nothing else."""
         text, kind = cast("str", node.value), node.tag.removeprefix(_TAG)
-        if kind == "str" or node.tag == "!":
+        if kind == "str":
             return text
         if kind in _WORDS and text in _WORDS[kind]:
             return _WORDS[kind][text]

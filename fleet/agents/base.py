@@ -72,6 +72,8 @@ class Agent(Protocol):
 
     #: Whether it remembers its earlier turns; one that does not is told its own last words.
     has_memory: bool
+    #: Whether equal prompts give equal answers; such seats post in seat order, so that equal runs are equal.
+    is_deterministic: bool
 
     async def start(self, opening: Opening) -> None:
         """Take the seat. Raises ``ChildNotStarted`` if that cannot be."""

@@ -24,7 +24,8 @@ class CommandAgent:
 
     has_memory = False
 
-    def __init__(self, argv: tuple[str, ...], *, prompts: Path) -> None:
+    def __init__(self, argv: tuple[str, ...], *, prompts: Path, is_deterministic: bool = False) -> None:
+        self.is_deterministic = is_deterministic
         self._argv = argv
         self._prompts = prompts  #: a private folder for prompt files
         self._opening: Opening | None = None

@@ -17,4 +17,5 @@ __all__ = ["rehearsal_agent"]
 def rehearsal_agent(*, prompts: Path) -> CommandAgent:
     """A member that runs the rehearsal program once per turn."""
     program = Path(__file__).with_name("rehearsal_seat.py")
-    return CommandAgent((sys.executable, "-I", "-S", str(program)), prompts=prompts)
+    argv = (sys.executable, "-I", "-S", str(program))
+    return CommandAgent(argv, prompts=prompts, is_deterministic=True)

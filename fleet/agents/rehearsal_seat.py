@@ -90,7 +90,7 @@ def _lines(digest: str) -> list[tuple[str, str]]:
 
 def _note(author: str, line: str, positions: dict[str, str], supporters: dict[str, set[str]]) -> None:
     found = _POSITION.match(line)
-    if found:
+    if found and not line.endswith(" …"):  # a line that the digest has cut is nobody's position
         positions.setdefault(found[1], found[2])
         for names in supporters.values():
             names.discard(author)

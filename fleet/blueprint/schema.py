@@ -90,6 +90,7 @@ class StrictModel(BaseModel):
         str_strip_whitespace=True,
         alias_generator=to_camel,
         allow_inf_nan=False,
+        defer_build=True,
     )
 
     @classmethod

@@ -56,6 +56,7 @@ def command(
     from stdin. Progress goes to stderr, the decision to stdout. Exit codes: 0 decided, 1 failed, 2 usage or file,
     3 deadline, 6 runtime missing, 130 interrupted, 143 terminated.
     """
+    from fleet.blueprint.briefs import read_briefs
     from fleet.blueprint.find import find_blueprint
     from fleet.blueprint.load import load_blueprint
     from fleet.plan import make_plan
@@ -65,7 +66,7 @@ def command(
     settings = resolve(os.environ, folder=Path.cwd())
     loaded = load_blueprint(find_blueprint(blueprint))
     options = _options(task, runtime, deadline, is_agreed)
-    plan = make_plan(loaded, settings, options, run=new_run_id())
+    plan = make_plan(loaded, settings, options, briefs=read_briefs(loaded), run=new_run_id())
     for warning in (*map(str, loaded.warnings), *plan.warnings):
         click.echo(f"warning: {warning}", err=True)
     if dry_run:
@@ -143,11 +144,9 @@ def _watcher(plan: Plan, stack: ExitStack) -> Watcher:
 
     if not sys.stderr.isatty():
         return Watcher(on_folder=announce, on_event=write_lines(tell))
-    from rich.console import Console
-
     from fleet.report.terminal import Board
 
-    board = Board(plan, Console(stderr=True))
+    board = Board(plan)
 
     def begin(folder: RunFolder) -> None:
         announce(folder)

@@ -52,10 +52,11 @@ async def deliberate(table: Table, openings: Sequence[Opening]) -> None:
     for seat, member, opening in seats:
         await _seat(table, seat, member, opening)
     for phase in (Phase.OPEN, *[Phase.REPLY] * (table.plan.rounds - 1), Phase.FINAL):
+        queue = _PostingOrder()
         async with anyio.create_task_group() as round_:
             for seat, member, _ in seats:
                 if not member.is_over:
-                    round_.start_soon(_turn, table, seat, member, phase)
+                    round_.start_soon(_turn, table, seat, member, phase, queue.place(member))
         if table.deadline.has_passed(anyio.current_time()):
             break
     for member in table.members:
@@ -74,14 +75,42 @@ async def _seat(table: Table, seat: SeatPlan, member: Member, opening: Opening) 
         _end(table, member, MemberState.FAILED, str(error))
 
 
-async def _turn(table: Table, seat: SeatPlan, member: Member, phase: Phase) -> None:
-    record = await _ask(table, seat, member, phase)
+class _PostingOrder:
+    """In which order the answers of one round are posted: as they come, but seats that answer by rule in seat order."""
+
+    def __init__(self) -> None:
+        self._last: anyio.Event | None = None
+
+    def place(self, member: Member) -> _Place:
+        """The next place for ``member``; places are given in seat order."""
+        if not member.agent.is_deterministic:
+            return _Place(None, anyio.Event())
+        place = _Place(self._last, anyio.Event())
+        self._last = place.is_done
+        return place
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    after: anyio.Event | None  #: waited for before posting
+    is_done: anyio.Event
+
+    async def wait(self) -> None:
+        if self.after is not None:
+            await self.after.wait()
+
+
+async def _turn(table: Table, seat: SeatPlan, member: Member, phase: Phase, place: _Place) -> None:
+    try:
+        record = await _ask(table, seat, member, phase, place)
+        has_time = not table.deadline.has_passed(anyio.current_time())
+        is_last_word = phase is Phase.FINAL and isinstance(record.outcome, Answered)
+        if is_last_word and record.answer.final is None and has_time:
+            record = await _ask(table, seat, member, phase, place, is_asked_again=True)
+    finally:
+        place.is_done.set()
     if phase is not Phase.FINAL or not isinstance(record.outcome, Answered):
         return
-    if record.answer.final is None and not table.deadline.has_passed(anyio.current_time()):
-        record = await _ask(table, seat, member, phase, is_asked_again=True)
-        if not isinstance(record.outcome, Answered):
-            return
     member.final = record.answer.final
     final = member.final.text if member.final else None
     table.journal.append(MemberFinal(team=table.plan.name, seat=member.seat, final=final))
@@ -89,7 +118,13 @@ async def _turn(table: Table, seat: SeatPlan, member: Member, phase: Phase) -> N
 
 
 async def _ask(
-    table: Table, seat: SeatPlan, member: Member, phase: Phase, *, is_asked_again: bool = False
+    table: Table,
+    seat: SeatPlan,
+    member: Member,
+    phase: Phase,
+    place: _Place,
+    *,
+    is_asked_again: bool = False,
 ) -> TurnRecord:
     """One turn from prompt to post, in the journal when it has ended."""
     plan = table.plan
@@ -121,6 +156,7 @@ async def _ask(
     record = await member.take_turn(
         phase, prompt, deadline=table.deadline.earlier(ceiling), on_line=table.on_line
     )
+    await place.wait()
     post_seq = None
     if isinstance(record.outcome, Answered) and not record.answer.is_pass:
         post_seq = await table.room.post(member.seat, record.answer.text(table.artifact_path(member)))

@@ -59,7 +59,7 @@ class Board:
     """The live rows of one run. Use as a context manager; feed it ``on_event`` and ``on_line``."""
 
     plan: Plan
-    console: Console
+    console: Console = field(default_factory=lambda: Console(stderr=True))
     _rows: dict[str, _Row] = field(init=False)
     _below: str = ""
     _began: float = field(default_factory=time.monotonic)

@@ -18,12 +18,12 @@ import msgspec
 from fleet.deadline import Deadline
 from fleet.errors import RoomUnavailable
 from fleet.runs.folder import writing
-from roundtable.client import Client, connect
+from roundtable import wire
+from roundtable.client import Client, Digested, connect
 from roundtable.errors import BrokerUnavailable, ConnectionLost, Refused, RequestTimedOut, RoundtableError
 from roundtable.home import Home
-from roundtable.message import Message
+from roundtable.message import Activity, Message
 from roundtable.spawn import ensure_broker
-from roundtable.wire import Digested
 
 __all__ = ["CONDUCTOR", "RunRoom"]
 
@@ -36,8 +36,8 @@ _REQUEST_SECONDS = 10.0
 #: How often a call is tried on a new broker. A broker that dies this often is not going to live.
 _TRIES = 5
 
-#: Grace of a broker that a run starts, seconds: enough for a person to look into the room after the run.
-_BROKER_GRACE_SECONDS = 600.0
+#: Grace of a broker that a run starts, seconds: enough to look into the room after the run.
+_BROKER_GRACE_SECONDS = 60.0
 
 #: How many messages one fetch asks for: all that a room keeps.
 _FETCH_LIMIT = 500
@@ -92,9 +92,9 @@ class RunRoom:
         post_id = uuid.uuid4().hex
 
         async def say() -> int:
-            message = await self._clients[name].post(self.room, text, id=post_id)
+            posted = await self._clients[name].post(self.room, text, id=post_id)
             await self._record_new()
-            return self._ids.get(post_id, message.seq)
+            return self._ids.get(post_id, posted.message.seq)
 
         return await self._surviving(say)
 
@@ -123,15 +123,15 @@ class RunRoom:
 
         return await self._surviving(read)
 
-    async def follow(self, on_news: Callable[[str, int], None]) -> None:
-        """Record what anyone posts, telling ``on_news(author, seq)`` of each activity, until cancelled."""
+    async def follow(self, on_news: Callable[[Activity], None]) -> None:
+        """Record what anyone posts and tell ``on_news`` of it, until cancelled."""
         while True:
 
             async def listen() -> None:
                 activity = await self._clients[CONDUCTOR].next_activity()
                 if activity.seq:
                     await self._record_new()
-                    on_news(activity.from_, activity.seq)
+                    on_news(activity)
 
             await self._surviving(listen)
 
@@ -207,7 +207,7 @@ class RunRoom:
                         others[author] = await self._connect_guest(author)
                     client = self._clients.get(author) or others[author]
                     again = await client.post(self.room, message.text, id=message.id)
-                    self._ids[message.id] = again.seq
+                    self._ids[message.id] = again.message.seq
             finally:
                 for client in others.values():
                     await client.aclose()
@@ -222,7 +222,7 @@ class RunRoom:
         deadline = Deadline.after(_REQUEST_SECONDS, now=anyio.current_time()).at
         path = await ensure_broker(self._home, grace_seconds=_BROKER_GRACE_SECONDS, deadline=deadline)
         client = await connect(path, name=name, deadline=deadline)
-        await client.join(self.room)
+        await client.join(self.room, is_quiet=True)
         return client
 
     async def _record_new(self) -> None:
@@ -243,11 +243,11 @@ class RunRoom:
                 return
 
     def _append(self, messages: list[Message]) -> None:
-        lines = b"".join(msgspec.json.encode(message) + b"\n" for message in messages)
+        lines = b"".join(wire.encode_message(message) + b"\n" for message in messages)
         with writing(self._record_path), open(self._record_path, "ab") as file:
             file.write(lines)
         self.posts += len(messages)
 
     def _recorded(self) -> list[Message]:
         with open(self._record_path, "rb") as file:
-            return [msgspec.json.decode(line, type=Message) for line in file]
+            return [wire.to_message(msgspec.json.decode(line, type=wire.MessageBody)) for line in file]

@@ -1,0 +1,43 @@
+"""Fixtures every test may use."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """The only back end a run has."""
+    return "asyncio"
+
+
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """A folder whose path is short enough for sockets; pytest's own are not."""
+    path = Path(tempfile.mkdtemp(prefix="fl-", dir="/tmp"))
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def home(short_path: Path) -> Path:
+    """A fresh ``FLEET_HOME``."""
+    return short_path / "home"
+
+
+@pytest.fixture
+def clean_environ(home: Path) -> dict[str, str]:
+    """The environment of a person on a fresh machine: no CI, no tmux, no agent CLI, a home of its own."""
+    dropped = {"CI", "TMUX", "TMUX_PANE", "NO_COLOR", "FORCE_COLOR"}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in dropped and not name.startswith(("FLEET_", "PYTEST_"))
+    }
+    return {**kept, "FLEET_HOME": str(home)}
