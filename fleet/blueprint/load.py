@@ -6,6 +6,7 @@ yet (`not_built`).
 
 from __future__ import annotations
 
+import os.path
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from fleet.yaml import KeyPath
 
-__all__ = ["Loaded", "brief_of", "load_blueprint", "text_file_problem", "validate_blueprint"]
+__all__ = ["Loaded", "brief_of", "load_blueprint", "path_from", "text_file_problem", "validate_blueprint"]
 
 #: More live model sessions at once than this are warned about.
 _MANY = 4
@@ -61,9 +62,15 @@ def validate_blueprint(document: Document, path: Path) -> Loaded:
     return Loaded(path, blueprint, in_order(_warnings(document, blueprint)), folder, document)
 
 
-def brief_of(path: str, folder: Path) -> Path:
-    """The absolute path of a brief written as ``path`` in a file in ``folder``."""
-    return folder / Path(path.strip()).expanduser()
+def path_from(path: str, folder: Path) -> Path:
+    """The absolute path of what a file in ``folder`` calls ``path``; ``..`` is resolved by name."""
+    # Path.expanduser raises for an unknown user; this leaves the text as it is, and it is not found.
+    expanded = os.path.expanduser(path.strip())  # noqa: PTH111 - see above
+    return Path(os.path.normpath(folder / expanded))
+
+
+#: A brief is found like any other path.
+brief_of = path_from
 
 
 def text_file_problem(path: Path) -> str | None:
@@ -88,7 +95,7 @@ def _briefs(document: Document, folder: Path) -> Iterator[Problem]:
         for index, member in enumerate(members if isinstance(members, list) else ()):
             written = member.get("briefPath") if isinstance(member, dict) else None
             if isinstance(written, str) and written.strip() and "\x00" not in written:
-                reason = text_file_problem(brief_of(written, folder))
+                reason = text_file_problem(path_from(written, folder))
                 if reason is not None:
                     yield document.problem(("teams", name, "members", index, "briefPath"), reason)
 

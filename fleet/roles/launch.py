@@ -8,17 +8,17 @@ Not here: how they are written down (`plan`, `tmux`), and whether a program is i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fleet.agents.choose import PROVIDERS, choose, provider_of
-from fleet.blueprint.load import brief_of
+from fleet.blueprint.load import path_from
 from fleet.blueprint.seats import seats_of
 from fleet.errors import InvalidFile
 from fleet.roles.native import Text, argument_vector, native
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from fleet.blueprint.load import Loaded
     from fleet.blueprint.schema import Budgets, Team
@@ -104,7 +104,7 @@ def from_manifest(loaded: LoadedManifest, *, binary: str | None, layout: str | N
                 runtime=runtime,
                 reason="--binary" if binary else f"provider {role.provider}",
                 model=f"{role.provider}/{role.model}",
-                cwd=_folder(role.cwd or ".", loaded.folder),
+                cwd=path_from(role.cwd or ".", loaded.folder),
                 worktree=role.worktree,
                 argv=argv,
                 notes=(),
@@ -176,7 +176,7 @@ def _of_seat(loaded: Loaded, team_name: str, team: Team, seat: Seat, binary: str
         runtime=runtime,
         reason=reason,
         model=model,
-        cwd=_folder(cwd, loaded.folder) if cwd else None,
+        cwd=path_from(cwd, loaded.folder) if cwd else None,
         worktree="active",
         argv=argv,
         notes=() if argv else _notes(seat.name, runtime, command, room, str(loaded.path)),
@@ -240,20 +240,13 @@ def _renamed(window: Window, name: str) -> Window:
     return Window(name, window.layout, window.launches)
 
 
-def _folder(written: str, base: Path) -> Path:
-    """The absolute path of a folder as written in a file in ``base``; ``.`` and ``..`` are resolved by name."""
-    import os.path
-
-    return Path(os.path.normpath(base / Path(written).expanduser()))
-
-
 def _read_brief(
     document: Document, key: KeyPath, written: str | None, folder: Path
 ) -> tuple[str, Path | None]:
     """The text of a brief and where it lies; ``("", None)`` if there is none."""
     if written is None:
         return "", None
-    path = brief_of(written, folder)
+    path = path_from(written, folder)
     try:
         content = path.read_bytes()
     except OSError as error:

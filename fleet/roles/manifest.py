@@ -13,7 +13,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field
 
 from fleet.blueprint.explain import check, in_order
-from fleet.blueprint.load import brief_of, text_file_problem
+from fleet.blueprint.load import path_from, text_file_problem
 from fleet.blueprint.schema import Budgets, Name, StrictModel, Text
 from fleet.errors import InvalidFile, Problem
 from fleet.yaml import Document, read
@@ -87,6 +87,6 @@ def _briefs(document: Document, folder: Path) -> Iterator[Problem]:
     for name, role in roles.items() if isinstance(roles, dict) else ():
         written = role.get("brief") if isinstance(role, dict) else None
         if isinstance(written, str) and written.strip() and "\x00" not in written:
-            reason = text_file_problem(brief_of(written, folder))
+            reason = text_file_problem(path_from(written, folder))
             if reason is not None:
                 yield document.problem(("roles", name, "brief"), reason)
