@@ -79,7 +79,13 @@ def invoke(command: click.Command, arguments: Sequence[str] | None = None, *, pr
         code = getattr(problem, "code", "internal")
         if code == "internal" or not hasattr(problem, "exit_code"):
             message = f"internal error: {type(problem).__name__}: {problem}".replace("\n", " ")
-            _tell(program, message, "run again with --debug to see where", "internal", as_json="--json" in options)
+            _tell(
+                program,
+                message,
+                "run again with --debug to see where",
+                "internal",
+                as_json="--json" in options,
+            )
             return 1
         message, hint = str(problem), getattr(problem, "hint", None)
         _tell(program, message, hint, str(code), as_json="--json" in options)
@@ -96,4 +102,6 @@ def _tell(program: str, message: str, hint: str | None, code: str, *, as_json: b
     if as_json:
         import json
 
-        click.echo(json.dumps({"error": {"code": code, "message": message, "hint": hint}}, ensure_ascii=False))
+        click.echo(
+            json.dumps({"error": {"code": code, "message": message, "hint": hint}}, ensure_ascii=False)
+        )

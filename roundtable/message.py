@@ -1,0 +1,98 @@
+"""Frozen values on the wire and in the store: messages, members, rooms, and what a name may be.
+
+Pure. Not here: how they are written as JSON (``wire``), and how text of others is shown (``harmless``).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from .harmless import is_plain_line
+
+__all__ = [
+    "MAX_TOPIC_CHARS",
+    "Activity",
+    "Author",
+    "Member",
+    "Message",
+    "RoomInfo",
+    "is_member_name",
+    "is_room_name",
+    "is_topic",
+]
+
+#: Characters of a topic, which is one line and shown in lists.
+MAX_TOPIC_CHARS = 200
+
+_MEMBER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_ROOM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Who posted: one connection under one name."""
+
+    session_id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One post, as it was posted."""
+
+    id: str
+    seq: int  #: from 1 in its room, never reused while the room lives
+    timestamp: int  #: milliseconds since the epoch
+    room: str
+    author: Author
+    text: str  #: any characters, at most 6 MiB of UTF-8
+    reply_to: str | None  #: ``name#seq`` of the message it answers
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One connection's place in a room."""
+
+    session_id: str
+    name: str
+    joined_at: int  #: milliseconds since the epoch
+
+
+@dataclass(frozen=True, slots=True)
+class RoomInfo:
+    """A room as one name sees it."""
+
+    name: str
+    topic: str | None
+    epoch: str  #: new each time a room of this name is created
+    members: tuple[Member, ...]
+    message_count: int  #: retained messages
+    first_seq: int  #: oldest retained; ``last_seq + 1`` when there is none
+    last_seq: int
+    last_activity: int | None  #: milliseconds since the epoch; ``None`` before the first post
+    unread: int  #: retained messages behind which the asking name's cursor lies
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """Something is new in a room: no bodies, and not how much."""
+
+    room: str
+    author: str  #: the poster or joiner; ``(left)`` for who left
+    seq: int  #: the newest message, 0 for a join or a leave
+
+
+def is_member_name(text: str) -> bool:
+    """Whether ``text`` as a whole may name a member."""
+    return _MEMBER_NAME.fullmatch(text) is not None
+
+
+def is_room_name(text: str) -> bool:
+    """Whether ``text`` as a whole may name a room."""
+    return _ROOM_NAME.fullmatch(text) is not None
+
+
+def is_topic(text: str) -> bool:
+    """Whether ``text`` is one line of 1 to 200 characters, none of them a control."""
+    return 0 < len(text) <= MAX_TOPIC_CHARS and is_plain_line(text)
