@@ -56,12 +56,16 @@ from fleet.runs.rooms import CONDUCTOR, RunRoom
 from fleet.settings import Settings, without_secrets
 from roundtable.errors import RoundtableError
 from roundtable.message import Activity
-from roundtable.ping import PingWindow
+from roundtable.ping import Ping
 
 __all__ = ["Watcher", "conduct"]
 
 #: What of a decision is posted to the room, in characters: its head, its outcome and its dissent, not its digest.
 _POSTED_CHARS = 4_000
+
+
+#: The part of a team's time after which those who wait for slower members take their last turn.
+_LAST_CALL = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +193,7 @@ class _Conductor:
                 journal=self._journal,
                 artifact_path=lambda member: self._folder.relative(member.artifact.path),
                 deadline=deadline,
+                last_call=deadline.part(_LAST_CALL, now=self._began),
                 seconds_given=deadline.at - self._began,
                 on_line=self._watcher.on_line,
             )
@@ -252,12 +257,12 @@ class _Conductor:
 
     async def _ping(self, room: RunRoom, wakes: ObjectSendStream[_Ping | _Notice]) -> None:
         """Follow the room and turn each burst of posts into one line."""
-        window = PingWindow()
+        ping = Ping()
         news = anyio.Event()
 
         def note(activity: Activity) -> None:
             if activity.author != CONDUCTOR:
-                window.feed(activity, now=anyio.current_time())
+                ping.feed(activity, anyio.current_time())
                 news.set()
 
         async with anyio.create_task_group() as following:
@@ -265,12 +270,9 @@ class _Conductor:
             while True:
                 await news.wait()
                 news = anyio.Event()
-                due = window.due_at
-                if due is not None:
-                    await anyio.sleep_until(due)
-                    line = window.take(now=anyio.current_time())
-                    if line:
-                        await wakes.send(_Ping(line))
+                if ping.due_at is not None:
+                    await anyio.sleep_until(ping.due_at)
+                    await wakes.send(_Ping(ping.take()))
 
     def _give_notice(self, line: str) -> None:
         finished, absent, failed = attendance(self._members)

@@ -1,8 +1,9 @@
 """The free protocol: an opening turn, then rounds of replies, everybody at the same time, ending in FINAL lines.
 
 A round begins when all have answered the one before or run into their turn's ceiling, so everybody meets everybody's
-last word. A member is joined to the room before its first turn. What a member concluded is read from its own answer;
-text in the room that looks like a conclusion is only text.
+last word. At last call, with a fifth of the time left, those who wait for slower ones take their last turn, so that a
+deadline finds conclusions and not only opinions. A member is joined to the room before its first turn. What a member
+concluded is read from its own answer; text in the room that looks like a conclusion is only text.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import anyio
+from anyio.abc import TaskGroup
 
 from fleet.agents.base import Answered, Failed, Opening, Stopped
 from fleet.deadline import Deadline
@@ -38,6 +40,7 @@ class Table:
     journal: Journal
     artifact_path: Callable[[Member], str]
     deadline: Deadline
+    last_call: Deadline  #: from here on nobody waits for a slower member: who is ready takes the last turn
     seconds_given: float  #: the whole span, for the words in a reason; ``math.inf`` without a deadline
     on_line: Callable[[str, str], None] | None = None  #: told (seat, line) of what a member is writing
 
@@ -48,20 +51,36 @@ async def deliberate(table: Table, openings: Sequence[Opening]) -> None:
     Raises:
         StorageFailed, RoomUnavailable: the run cannot go on; the agents have been stopped.
     """
-    seats = list(zip(table.plan.seats, table.members, openings, strict=True))
-    for seat, member, opening in seats:
+    for seat, member, opening in zip(table.plan.seats, table.members, openings, strict=True):
         await _seat(table, seat, member, opening)
-    for phase in (Phase.OPEN, *[Phase.REPLY] * (table.plan.rounds - 1), Phase.FINAL):
-        queue = _PostingOrder()
-        async with anyio.create_task_group() as round_:
-            for seat, member, _ in seats:
-                if not member.is_over:
-                    round_.start_soon(_turn, table, seat, member, phase, queue.place(member))
-        if table.deadline.has_passed(anyio.current_time()):
-            break
+    async with anyio.create_task_group() as turns:
+        for phase in (Phase.OPEN, *[Phase.REPLY] * (table.plan.rounds - 1), Phase.FINAL):
+            places = await _start_round(table, phase, turns)
+            with anyio.move_on_at(table.last_call.at):
+                for place in places:
+                    await place.is_done.wait()
+            if table.last_call.has_passed(anyio.current_time()):
+                await _start_round(table, Phase.FINAL, turns)
+                break
     for member in table.members:
         if not member.is_over:
             _end(table, member, MemberState.ABSENT, _absence(table, member))
+
+
+async def _start_round(table: Table, phase: Phase, turns: TaskGroup) -> list[_Place]:
+    """Let everybody who waits take a turn at the same time; all are given the room as it stands now."""
+    queue = _PostingOrder()
+    waiting = [
+        (seat, member)
+        for seat, member in zip(table.plan.seats, table.members, strict=True)
+        if not member.is_over and not member.is_in_turn
+    ]
+    # Read for all before any begins, so that a quick answer of this round is read by all in the next one.
+    news = [await _read(table, member) for _, member in waiting]
+    places = [queue.place(member) for _, member in waiting]
+    for (seat, member), told, place in zip(waiting, news, places, strict=True):
+        turns.start_soon(_turn, table, seat, member, phase, told, place)
+    return places
 
 
 async def _seat(table: Table, seat: SeatPlan, member: Member, opening: Opening) -> None:
@@ -100,21 +119,51 @@ class _Place:
             await self.after.wait()
 
 
-async def _turn(table: Table, seat: SeatPlan, member: Member, phase: Phase, place: _Place) -> None:
+@dataclass(frozen=True, slots=True)
+class _News:
+    """What others posted after ``after`` up to ``upto``, bounded."""
+
+    text: str
+    after: int
+    upto: int
+
+
+async def _read(table: Table, member: Member) -> _News:
+    plan = table.plan
+    digest, after, upto = await table.room.read_others(
+        member.seat, budget=plan.digest_budget, per_message=plan.per_message
+    )
+    return _News(digest.text, after, upto)
+
+
+async def _turn(
+    table: Table, seat: SeatPlan, member: Member, phase: Phase, news: _News, place: _Place
+) -> None:
+    """One turn and what follows from it: a second question for a missing FINAL, or at last call the last turn."""
+    member.state = MemberState.TALKING
     try:
-        record = await _ask(table, seat, member, phase, place)
-        has_time = not table.deadline.has_passed(anyio.current_time())
-        is_last_word = phase is Phase.FINAL and isinstance(record.outcome, Answered)
-        if is_last_word and record.answer.final is None and has_time:
-            record = await _ask(table, seat, member, phase, place, is_asked_again=True)
+        record = await _ask(table, seat, member, phase, news, place)
+        is_last_call = table.last_call.has_passed(anyio.current_time())
+        if is_last_call and phase is not Phase.FINAL and _may_go_on(table, member):
+            phase = Phase.FINAL
+            record = await _ask(table, seat, member, phase, await _read(table, member), place)
+        has_final = record.answer.final is not None or not isinstance(record.outcome, Answered)
+        if phase is Phase.FINAL and not has_final and _may_go_on(table, member):
+            news = await _read(table, member)
+            record = await _ask(table, seat, member, phase, news, place, is_asked_again=True)
     finally:
+        if not member.is_over:
+            member.state = MemberState.JOINED
         place.is_done.set()
-    if phase is not Phase.FINAL or not isinstance(record.outcome, Answered):
-        return
-    member.final = record.answer.final
-    final = member.final.text if member.final else None
-    table.journal.append(MemberFinal(team=table.plan.name, seat=member.seat, final=final))
-    _end(table, member, MemberState.FINAL, None if final else "no FINAL")
+    if phase is Phase.FINAL and isinstance(record.outcome, Answered):
+        member.final = record.answer.final
+        final = member.final.text if member.final else None
+        table.journal.append(MemberFinal(team=table.plan.name, seat=member.seat, final=final))
+        _end(table, member, MemberState.FINAL, None if final else "no FINAL")
+
+
+def _may_go_on(table: Table, member: Member) -> bool:
+    return not member.is_over and not table.deadline.has_passed(anyio.current_time())
 
 
 async def _ask(
@@ -122,15 +171,13 @@ async def _ask(
     seat: SeatPlan,
     member: Member,
     phase: Phase,
+    news: _News,
     place: _Place,
     *,
     is_asked_again: bool = False,
 ) -> TurnRecord:
-    """One turn from prompt to post, in the journal when it has ended."""
+    """One question from prompt to post, in the journal when it has ended."""
     plan = table.plan
-    news, read_from, read_to = await table.room.read_others(
-        member.seat, budget=plan.digest_budget, per_message=plan.per_message
-    )
     prompt = turn_prompt(
         Question(
             team=plan.name,
@@ -170,8 +217,8 @@ async def _ask(
             outcome=result,
             seconds=round(record.seconds, 3),
             chars=record.answer.chars,
-            read_from=read_from,
-            read_to=read_to,
+            read_from=news.after,
+            read_to=news.upto,
             post_seq=post_seq,
             reason=reason,
         )

@@ -51,6 +51,11 @@ class Member:
         self.usage = Usage()
 
     @property
+    def is_in_turn(self) -> bool:
+        """Whether it has been asked and what it said is not yet posted."""
+        return self.state is MemberState.TALKING
+
+    @property
     def is_over(self) -> bool:
         """Whether the member has ended, well or badly."""
         return self.state not in {MemberState.SEATED, MemberState.JOINED, MemberState.TALKING}
@@ -78,7 +83,6 @@ class Member:
             StorageFailed: the artifact cannot be written; the agent has been stopped.
         """
         self.turns += 1
-        self.state = MemberState.TALKING
         self.artifact.heading(self.turns, phase)
         reader = AnswerReader()
 
