@@ -83,7 +83,7 @@ class ChildSpec:
     argv: tuple[str, ...]  #: the program is found through the ``PATH`` of ``env`` if it has no slash
     cwd: Path
     env: Mapping[str, str]  #: the whole environment of the child
-    stdin: bytes | None  #: written whole, then closed; ``None``: nothing is ever there to read
+    stdin: bytes | None  #: written whole, then closed; ``None``: closed at once
     grace_seconds: float = 1.0  #: between SIGTERM and SIGKILL
     max_output_bytes: int = 256 * 2**20  #: of stdout; over it the child is stopped
 
@@ -203,7 +203,7 @@ class _Child:
             self._status, status_w = self._pipe(theirs, ours=0)
             self._warden = subprocess.Popen(  # noqa: S603 - no shell; the words are ours
                 [sys.executable, "-I", "-S", _WARDEN, str(lifeline_r), str(status_w)],
-                stdin=subprocess.DEVNULL if spec.stdin is None else stdin_r,
+                stdin=stdin_r,
                 stdout=stdout_w,
                 stderr=stderr_w,
                 pass_fds=(lifeline_r, status_w),
@@ -244,9 +244,12 @@ class _Child:
             if not self.gone.is_set():
                 # Something keeps the warden from its work, a SIGSTOP for instance. Its end ends attend.
                 self._warden.kill()
-                with anyio.move_on_after(2 * _REAP_SECONDS):
+                with anyio.move_on_after(_REAP_SECONDS):
                     await self.gone.wait()
-            self._attending.cancel()
+            if not self.gone.is_set():
+                # Somebody else holds the status pipe: its end will not come.
+                self._attending.cancel()
+                await self._make_up_for_warden()
             with anyio.move_on_after(_REAP_SECONDS):
                 while self._warden.poll() is None:  # noqa: ASYNC110 - nothing announces it
                     await anyio.sleep(_REAP_ROUND_SECONDS)
@@ -271,8 +274,7 @@ class _Child:
         self._shut(self._lifeline)
 
     async def _feed(self) -> None:
-        if self._spec.stdin is not None:
-            await self._write(self._stdin, self._spec.stdin)
+        await self._write(self._stdin, self._spec.stdin or b"")
         self._shut(self._stdin)
 
     async def _write(self, fd: int, content: bytes) -> None:
@@ -294,7 +296,7 @@ class _Child:
                 return
 
     def _take_stdout(self, chunk: bytes) -> bool:
-        if self._is_over_cap or self._problem is not None:
+        if self._problem is not None:
             return False
         kept = chunk[: self._spec.max_output_bytes - self._stdout_bytes]
         if kept and not self._call(self._on_stdout, kept):

@@ -1,4 +1,4 @@
-# ruff: noqa: ASYNC220, ASYNC221, ASYNC240 - a test may block its own loop for a moment
+# ruff: noqa: ASYNC220, ASYNC240 - a test may block its own loop for a moment
 """Whole trees of a hostile member, and what is left of them when time runs out or the runner is killed."""
 
 from __future__ import annotations
