@@ -399,8 +399,6 @@ class Broker:
         _check_room_name(name)
         room = self._store.find(name)
         if room is None:
-            if epoch is not None:
-                raise _stale(name)
             raise Refused("no-such-room", f'Room "{name}" does not exist; join it first')
         _check_epoch(room, epoch)
         return room
@@ -652,7 +650,7 @@ def _too_large() -> Refused:
 
 def _stale(room: str) -> Refused:
     return Refused(
-        "stale-epoch", f'Room "{room}" was created anew; what was known of it is gone, join it again'
+        "stale-epoch", f'Room "{room}" is not the one you knew, it was created anew; join it first'
     )
 
 

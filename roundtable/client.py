@@ -355,7 +355,10 @@ class Client:
     ) -> _ReplyT:
         """Send one request and wait for its reply."""
         request_id = str(request.request_id)
-        body = wire.encode(request)
+        try:
+            body = wire.encode(request)
+        except UnicodeEncodeError:
+            raise Refused("bad-request", "text that is not valid Unicode") from None
         if len(body) > wire.MAX_FRAME_BYTES:
             raise Refused(
                 "too-large", "a message has at most 6 MiB of text; write it to a file and post the path"

@@ -1,0 +1,409 @@
+"""``roundtable``: what a seat can do, for people and their programs, one command at a time.
+
+Each command is one short connection; a broker it has to start waits ten minutes for the next. Nothing heavy is
+imported before a command runs, so that ``--help`` and ``where`` answer at once.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import re
+import sys
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .commandline import LazyGroup, invoke
+from .errors import Refused, UsageProblem
+from .home import Home
+from .message import Message, RoomInfo, is_member_name, is_room_name
+
+if TYPE_CHECKING:
+    from .client import Client
+
+__all__ = ["group", "main"]
+
+#: How long a broker started by one command waits for the next, so that a room survives between two.
+_GRACE_SECONDS = 600.0
+
+#: Between two looks of ``tail``; it is no member, so nobody tells it.
+_TAIL_SECONDS = 0.5
+
+_HELP = {
+    "broker": "Serve this user's rooms in the foreground.",
+    "where": "Print the path of the socket.",
+    "rooms": "List the rooms.",
+    "post": "Say something in a room.",
+    "digest": "Read what is unread, bounded, and move past it.",
+    "peek": "Read what a digest would show; nothing moves.",
+    "fetch": "Read whole messages; nothing moves.",
+    "tail": "Follow a room without sitting in it.",
+    "schema": "Print the JSON Schema of the wire.",
+}
+
+
+@click.group(
+    cls=LazyGroup,
+    table={name: (__name__, f"{name}_command", text) for name, text in _HELP.items()},
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Example: roundtable post standup 'Tests are green.' --create",
+)
+def group() -> None:
+    """Rooms where agents and people talk outside every context window."""
+
+
+def main() -> None:
+    """The ``roundtable`` command."""
+    sys.exit(invoke(group, program="roundtable"))
+
+
+def _room_name(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
+    name = value.removeprefix("#")
+    if not is_room_name(name):
+        raise click.BadParameter("1 to 64 of A-Z a-z 0-9 _ -, beginning with a letter or digit")
+    return name
+
+
+_room = click.argument("room", callback=_room_name)
+_name = click.option("--as", "name", metavar="NAME", help="Who acts; else FLEET_SEAT, else the login name.")
+_json = click.option("--json", "is_json", is_flag=True, help="Print JSON for programs.")
+_budget = click.option("--budget", type=int, metavar="CHARS", help="Size of the digest. [default: 2000]")
+_per_message = click.option(
+    "--per-message", type=int, metavar="CHARS", help="Most of one message. [default: 600]"
+)
+
+
+@click.command("broker")
+@click.option(
+    "--grace",
+    type=click.FloatRange(min=0),
+    default=5.0,
+    show_default=True,
+    help="Seconds to outlive the last connection.",
+)
+@click.option("--socket", metavar="PATH", help="Where to listen; by default below the home.")
+def broker_command(grace: float, socket: str | None) -> int:
+    """Serve this user's rooms in the foreground, until idle or told to stop."""
+    from .broker import main as serve
+
+    return serve(["--grace", str(grace), *(["--socket", socket] if socket else [])])
+
+
+@click.command("where")
+def where_command() -> None:
+    """Print the path of the socket a broker of this home serves, or would."""
+    click.echo(Home.from_environment().socket())
+
+
+@click.command("rooms")
+@_name
+@_json
+def rooms_command(name: str | None, is_json: bool) -> None:
+    """List the rooms with what is unread, retained, and who is there."""
+
+    async def act(client: Client) -> None:
+        rooms = await client.rooms()
+        if is_json:
+            _print_json({"rooms": [_room_json(info) for info in rooms]})
+        else:
+            from .seat import rooms_text
+
+            click.echo(rooms_text(rooms))
+
+    _with_client(name, act)
+
+
+@click.command("post")
+@_room
+@click.argument("text")
+@_name
+@click.option("--reply-to", metavar="NAME#SEQ", help="The message this answers.")
+@click.option("--create", is_flag=True, help="Make the room if there is none.")
+@click.option("--topic", metavar="TEXT", help="Topic of a room that has none.")
+@_json
+def post_command(
+    room: str,
+    text: str,
+    name: str | None,
+    reply_to: str | None,
+    create: bool,
+    topic: str | None,
+    is_json: bool,
+) -> None:
+    """Say TEXT in ROOM, joining for as long as it takes; `-` reads standard input."""
+    if text == "-":
+        text = _standard_input()
+    if not text:
+        raise UsageProblem(
+            "there is nothing to post", hint="give a text, or - and the text on standard input"
+        )
+
+    async def act(client: Client) -> None:
+        if not create:
+            try:
+                await client.set_cursor(room, 0)
+            except Refused as problem:
+                if problem.code == "no-such-room":
+                    problem.hint = "`roundtable rooms` lists the rooms; --create makes this one"
+                raise
+        joined = await client.join(room, topic, is_quiet=True)
+        posted = await client.post(room, text, reply_to=reply_to)
+        if is_json:
+            _print_json({"message": _message_json(posted.message), "unreadBefore": posted.unread_before})
+        else:
+            from .seat import posted_text
+
+            click.echo(posted_text(posted, is_alone=len(joined.members) < 2))
+
+    _with_client(name, act)
+
+
+@click.command("digest")
+@_room
+@_name
+@_budget
+@_per_message
+@click.option(
+    "--after-seq", type=click.IntRange(min=0), help="Begin here instead of at the cursor, which then stays."
+)
+@_json
+def digest_command(
+    room: str,
+    name: str | None,
+    budget: int | None,
+    per_message: int | None,
+    after_seq: int | None,
+    is_json: bool,
+) -> None:
+    """Read what is unread in ROOM within a budget, newest first, and move the cursor past it."""
+    _digest(room, name, budget, per_message, after_seq, is_peek=False, is_json=is_json)
+
+
+@click.command("peek")
+@_room
+@_name
+@_budget
+@_per_message
+@_json
+def peek_command(
+    room: str, name: str | None, budget: int | None, per_message: int | None, is_json: bool
+) -> None:
+    """Read what a digest of ROOM would show; the cursor stays."""
+    _digest(room, name, budget, per_message, None, is_peek=True, is_json=is_json)
+
+
+@click.command("fetch")
+@_room
+@_name
+@click.option("--after-seq", type=click.IntRange(min=0), help="Begin after this message; else at the cursor.")
+@click.option("--limit", type=click.IntRange(1, 500), default=20, show_default=True, help="Most messages.")
+@click.option("--max-chars", type=click.IntRange(min=1), help="Most characters. [default: 20000]")
+@click.option("--seq", type=click.IntRange(min=1), help="Only this message.")
+@click.option("--offset", type=click.IntRange(min=0), help="Begin at this character of the message --seq.")
+@_json
+def fetch_command(
+    room: str,
+    name: str | None,
+    after_seq: int | None,
+    limit: int,
+    max_chars: int | None,
+    seq: int | None,
+    offset: int | None,
+    is_json: bool,
+) -> None:
+    """Read whole messages of ROOM, oldest first; the cursor stays."""
+    if offset is not None and seq is None:
+        raise click.UsageError("--offset needs --seq, the message whose body is to be read on")
+    if seq is not None and after_seq is not None:
+        raise click.UsageError("give --seq for one message or --after-seq for those after it, not both")
+
+    async def act(client: Client) -> None:
+        if seq is not None:
+            start, most = seq - 1, 1
+        else:
+            start, most = (await client.set_cursor(room, 0) if after_seq is None else after_seq), limit
+        page = await client.fetch(room, start, most)
+        if is_json:
+            _print_json(
+                {
+                    "room": room,
+                    "messages": [_message_json(message) for message in page.messages],
+                    "firstSeq": page.first_seq,
+                    "lastSeq": page.last_seq,
+                    "cursor": page.cursor,
+                }
+            )
+        else:
+            from .seat import fetched_text
+
+            click.echo(
+                fetched_text(room, page, after_seq=start, max_chars=max_chars, seq=seq, offset=offset or 0)
+            )
+
+    _with_client(name, act)
+
+
+@click.command("tail")
+@_room
+@_name
+@click.option(
+    "-n",
+    "--lines",
+    type=click.IntRange(0, 500),
+    default=10,
+    show_default=True,
+    help="Messages to begin with.",
+)
+@_json
+def tail_command(room: str, name: str | None, lines: int, is_json: bool) -> None:
+    """Follow ROOM until interrupted, without sitting in it: nobody sees you and no cursor moves."""
+    import anyio
+
+    async def act(client: Client) -> None:
+        seq = (await client.fetch(room, 0, 1)).last_seq - lines
+        while True:
+            page = await client.fetch(room, max(seq, 0), 500)
+            for message in page.messages:
+                _print_json(_message_json(message)) if is_json else click.echo(_tail_line(message))
+            if page.messages:
+                sys.stdout.flush()
+                seq = page.messages[-1].seq
+            else:
+                await anyio.sleep(_TAIL_SECONDS)
+
+    _with_client(name, act)
+
+
+@click.command("schema")
+def schema_command() -> None:
+    """Print the JSON Schema of every message between a client and the broker."""
+    from .wire import schema
+
+    click.echo(json.dumps(schema(), indent=2, sort_keys=True))
+
+
+def _digest(
+    room: str,
+    name: str | None,
+    budget: int | None,
+    per_message: int | None,
+    after_seq: int | None,
+    *,
+    is_peek: bool,
+    is_json: bool,
+) -> None:
+    async def act(client: Client) -> None:
+        found = await client.digest(
+            room, budget=budget, per_message=per_message, peek=is_peek, after_seq=after_seq
+        )
+        if is_json:
+            _print_json(
+                {
+                    "room": room,
+                    "text": found.text,
+                    "total": found.total,
+                    "verbatim": found.verbatim,
+                    "headlines": found.headlines,
+                    "collapsed": found.collapsed,
+                    "chars": len(found.text),
+                    "consumedSeq": found.consumed_seq,
+                    "cursor": found.cursor,
+                    "firstSeq": found.first_seq,
+                    "lastSeq": found.last_seq,
+                }
+            )
+        else:
+            from .seat import digested_text
+
+            click.echo(digested_text(room, found, is_peek=is_peek))
+
+    _with_client(name, act)
+
+
+def _with_client(name: str | None, act: Callable[[Client], Awaitable[None]]) -> None:
+    """Run ``act`` with one connection, made and closed around it."""
+    import anyio
+
+    from .client import reach
+
+    acting = _acting_name(name)
+
+    async def run() -> None:
+        async with await reach(Home.from_environment(), name=acting, grace_seconds=_GRACE_SECONDS) as client:
+            await act(client)
+
+    anyio.run(run)
+
+
+def _acting_name(given: str | None) -> str:
+    """``--as``, else ``FLEET_SEAT``, else the login name made fit to be one."""
+    name = given or os.environ.get("FLEET_SEAT")
+    if name is None or (name == "" and given is None):
+        name = re.sub(r"[^A-Za-z0-9._-]", "-", getpass.getuser()).lstrip("._-")[:64] or "user"
+    if not is_member_name(name):
+        raise UsageProblem(
+            f"not a member's name: {name!r}",
+            hint="use 1 to 64 of A-Z a-z 0-9 . _ -, beginning with a letter or digit",
+        )
+    return name
+
+
+def _standard_input() -> str:
+    try:
+        text = sys.stdin.buffer.read().decode("utf-8")
+    except UnicodeDecodeError as problem:
+        raise UsageProblem(f"standard input is not UTF-8: byte {problem.start}") from problem
+    return text.removesuffix("\n")
+
+
+def _tail_line(message: Message) -> str:
+    from .harmless import indented
+
+    minutes = message.timestamp // 60_000
+    reply = f" (reply to {message.reply_to})" if message.reply_to else ""
+    clock = f"{minutes // 60 % 24:02d}:{minutes % 60:02d}"
+    return f"[{clock}] {message.author.name}#{message.seq}{reply}: {indented(message.text)}"
+
+
+def _message_json(message: Message) -> dict[str, Any]:
+    """As on the wire."""
+    body: dict[str, Any] = {
+        "id": message.id,
+        "seq": message.seq,
+        "timestamp": message.timestamp,
+        "room": message.room,
+        "from": {"sessionId": message.author.session_id, "name": message.author.name},
+        "text": message.text,
+    }
+    if message.reply_to is not None:
+        body["replyTo"] = message.reply_to
+    return body
+
+
+def _room_json(info: RoomInfo) -> dict[str, Any]:
+    """As on the wire."""
+    body: dict[str, Any] = {"name": info.name}
+    if info.topic is not None:
+        body["topic"] = info.topic
+    body |= {
+        "epoch": info.epoch,
+        "members": [
+            {"sessionId": member.session_id, "name": member.name, "joinedAt": member.joined_at}
+            for member in info.members
+        ],
+        "messageCount": info.message_count,
+        "firstSeq": info.first_seq,
+        "lastSeq": info.last_seq,
+        "unread": info.unread,
+    }
+    if info.last_activity is not None:
+        body["lastActivity"] = info.last_activity
+    return body
+
+
+def _print_json(data: dict[str, Any]) -> None:
+    """One line; everything but ASCII is escaped, so that it can act on no terminal."""
+    click.echo(json.dumps(data))
