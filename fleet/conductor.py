@@ -197,7 +197,7 @@ class _Conductor:
                 seconds_given=deadline.at - self._began,
                 on_line=self._watcher.on_line,
             )
-            await self._sleep_until_notice(table)
+            await self._sleep_until_notice(table, room)
             await self._conclude(room)
         finally:
             with anyio.CancelScope(shield=True):
@@ -231,11 +231,11 @@ class _Conductor:
             for seat in self._team.seats
         ]
 
-    async def _sleep_until_notice(self, table: Table) -> None:
+    async def _sleep_until_notice(self, table: Table, room: RunRoom) -> None:
         """Let the team work; wake on pings and go on at the completion notice."""
         send, receive = anyio.create_memory_object_stream[_Ping | _Notice](max_buffer_size=16)
         async with send, receive, anyio.create_task_group() as team:
-            team.start_soon(self._ping, table.room, send)
+            team.start_soon(self._ping, room, send)
             team.start_soon(self._run_team, table, send)
             await self._wake(receive)
             team.cancel_scope.cancel()

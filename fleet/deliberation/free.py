@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import anyio
 from anyio.abc import TaskGroup
@@ -24,9 +25,22 @@ from fleet.runs.events import MemberAttempt, MemberEnded, MemberFinal, MemberSea
 from fleet.runs.journal import Journal
 from fleet.runs.member import Member, TurnRecord
 from fleet.runs.outcome import MemberState, Phase, TurnResult
-from fleet.runs.rooms import RunRoom
 
-__all__ = ["Table", "deliberate"]
+__all__ = ["Table", "TeamRoom", "deliberate"]
+
+
+class TeamRoom(Protocol):
+    """What a team needs of its room; ``fleet.runs.rooms`` has the real one, ``fleet.testing`` one in memory."""
+
+    room: str
+
+    async def post(self, name: str, text: str) -> int:
+        """Say ``text`` as ``name`` and return its sequence number."""
+        ...
+
+    async def read_others(self, name: str, *, budget: int, per_message: int) -> tuple[str, int, int]:
+        """A bounded digest of what others posted since ``name`` last read, and the numbers it covers: after, up to."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +50,7 @@ class Table:
     plan: TeamPlan
     task: str
     members: tuple[Member, ...]
-    room: RunRoom
+    room: TeamRoom
     journal: Journal
     artifact_path: Callable[[Member], str]
     deadline: Deadline
@@ -130,10 +144,10 @@ class _News:
 
 async def _read(table: Table, member: Member) -> _News:
     plan = table.plan
-    digest, after, upto = await table.room.read_others(
+    text, after, upto = await table.room.read_others(
         member.seat, budget=plan.digest_budget, per_message=plan.per_message
     )
-    return _News(digest.text, after, upto)
+    return _News(text, after, upto)
 
 
 async def _turn(

@@ -98,19 +98,19 @@ class RunRoom:
 
         return await self._surviving(say)
 
-    async def read_others(self, name: str, *, budget: int, per_message: int) -> tuple[Digested, int, int]:
-        """What others posted since ``name`` last read here, with the numbers it covers: after, up to.
+    async def read_others(self, name: str, *, budget: int, per_message: int) -> tuple[str, int, int]:
+        """A digest of what others posted since ``name`` last read here, and the numbers it covers: after, up to.
 
         The mark is kept here and not by the broker: posting moves a cursor, and must not hide what arrived meanwhile.
         """
 
-        async def read() -> tuple[Digested, int, int]:
+        async def read() -> tuple[str, int, int]:
             after = self._read[name]
             digest = await self._clients[name].digest(
                 self.room, budget=budget, per_message=per_message, after_seq=after, others=True
             )
             self._read[name] = max(after, digest.last_seq)
-            return digest, after, digest.last_seq
+            return digest.text, after, digest.last_seq
 
         return await self._surviving(read)
 
