@@ -41,7 +41,8 @@ def command(files: tuple[str, ...], *, strict: bool, as_json: bool) -> int:
         for problem in warnings:
             click.echo(f"{problem} (warning)", err=True)
         if not errors:
-            click.echo(f"{file}: valid" + (f", {len(warnings)} warnings" if warnings else ""))
+            count = f", {len(warnings)} warning{'s' if len(warnings) > 1 else ''}" if warnings else ""
+            click.echo(f"{file}: valid{count}")
     return 2 if is_bad else 0
 
 

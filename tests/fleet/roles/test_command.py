@@ -1,0 +1,175 @@
+"""`roles`, `fleet validate` and `fleet schema` as people run them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+MINIMAL = "task: t\nroom: r\nroles: {critic: {provider: anthropic, model: opus}}\n"
+
+
+def run(program: str, *words: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    module = "fleet.cli.roles" if program == "roles" else "fleet.cli"
+    code = f"from {module} import main; main()"
+    return subprocess.run(
+        [sys.executable, "-c", code, *words],
+        cwd=cwd,
+        env={**os.environ, **env},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--format", "xml"], "'xml' is not one of 'plan', 'tmux'"),
+        (["--format"], "requires an argument"),
+        (["--frmat", "tmux"], "No such option"),
+        (["a", "b"], "unexpected extra argument"),
+        (["--layout", "diagonal"], "is not one of 'windows', 'tiled'"),
+        (["missing.yaml"], "missing.yaml:1:1: file not found"),
+        (["missing.roles.yaml"], "missing.roles.yaml:1:1: manifest not found"),
+        (["nothing-of-that-name"], "bundled: design"),
+        ([], "no roles manifest here: looked for roles.yaml, fleet.roles.yaml, orphus.roles.yaml"),
+        (["here.yaml", "--binary", " "], "--binary needs the name of a program"),
+        (["here.yaml", "--format", "tmux", "--session-name", "..."], "has no letter or digit"),
+    ],
+)
+def test_errors_leave_stdout_empty(tmp_path: Path, words: list[str], said: str) -> None:
+    (tmp_path / "here.yaml").write_text(MINIMAL)
+    done = run("roles", *words, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_which_file_is_found(tmp_path: Path) -> None:
+    (tmp_path / "blueprints").mkdir()
+    found = []
+    for name in (
+        *("blueprints/roles.yaml", "my.roles.yaml", "orphus.roles.yaml", "fleet.roles.yaml", "roles.yaml"),
+    ):
+        (tmp_path / name).write_text(
+            MINIMAL.replace("task: t", f"task: {name.replace('/', '_').split('.')[0]}")
+        )
+        done = run("roles", cwd=tmp_path)
+        found.append(done.stdout.split()[1])
+    assert found == ["blueprints_roles", "my", "orphus", "fleet", "roles"]
+
+
+def test_two_manifests_are_not_guessed_between(tmp_path: Path) -> None:
+    for name in ("a.roles.yaml", "b.roles.yaml"):
+        (tmp_path / name).write_text(MINIMAL)
+    done = run("roles", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "several manifests here: a.roles.yaml, b.roles.yaml" in done.stderr
+
+
+def test_the_same_bytes_with_and_without_the_program(tmp_path: Path) -> None:
+    (tmp_path / "roles.yaml").write_text(MINIMAL)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "claude").write_text("#!/bin/sh\n")
+    (tmp_path / "bin" / "claude").chmod(0o755)
+    without = run("roles", "--format", "tmux", cwd=tmp_path, PATH="/usr/bin:/bin")
+    having = run("roles", "--format", "tmux", cwd=tmp_path, PATH=f"{tmp_path}/bin:/usr/bin:/bin")
+    assert without.stdout == having.stdout
+    assert without.stdout.startswith("#!/bin/sh\n")
+    assert without.stderr == "warning: critic: claude is not on PATH; its pane will say so and stay\n"
+    assert having.stderr == ""
+
+
+def test_a_changed_session_name_is_told_on_stderr(tmp_path: Path) -> None:
+    (tmp_path / "roles.yaml").write_text(MINIMAL)
+    done = run("roles", "--format", "tmux", "--session-name", "a.b", cwd=tmp_path)
+    assert "the session is called a_b" in done.stderr
+    assert "session='a_b'\n" in done.stdout
+
+
+def test_a_locale_without_utf8(tmp_path: Path) -> None:
+    (tmp_path / "b.md").write_text("Grüße")
+    (tmp_path / "roles.yaml").write_text(MINIMAL.replace("opus}", "opus, brief: b.md}"))
+    done = run("roles", "--format", "tmux", cwd=tmp_path, LC_ALL="C", PYTHONUTF8="0")
+    assert done.returncode == 0
+    assert "Grüße" in done.stdout
+
+
+def test_fleet_roles_is_the_same_command(tmp_path: Path) -> None:
+    (tmp_path / "roles.yaml").write_text(MINIMAL)
+    one, other = run("roles", cwd=tmp_path), run("fleet", "roles", cwd=tmp_path)
+    assert one.stdout == other.stdout != ""
+
+
+def test_a_bundled_blueprint_by_name(tmp_path: Path) -> None:
+    done = run("roles", "design", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "builder" in done.stdout
+
+
+def test_what_a_start_must_not_pay_for(tmp_path: Path) -> None:
+    (tmp_path / "roles.yaml").write_text(MINIMAL)
+    heavy = {"anyio", "msgspec", "jinja2", "rich", "libtmux"}
+
+    def loaded(module: str, *words: str) -> set[str]:
+        code = (
+            f"import atexit, sys; from {module} import main; "
+            "atexit.register(lambda: print(*sys.modules, file=sys.stderr)); main()"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code, *words], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert done.returncode == 0
+        return set(done.stderr.split())
+
+    assert not loaded("fleet.cli.roles", "--format", "tmux") & heavy
+    assert not loaded("fleet.cli.roles", "--help") & (heavy | {"pydantic", "yaml"})
+    assert not loaded("fleet.cli", "--help") & (heavy | {"pydantic", "yaml"})
+
+
+def test_validate(tmp_path: Path) -> None:
+    (tmp_path / "roles.yaml").write_text(MINIMAL)
+    (tmp_path / "bad.yaml").write_text("name: n\nteams: {t: {mode: chat, members: [{agent: a, count: 0}]}}\n")
+    done = run("fleet", "validate", "roles.yaml", "bad.yaml", "gone.yaml", str(tmp_path), cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stdout == "roles.yaml: valid\n"
+    lines = done.stderr.splitlines()
+    assert [line.split(" — ")[0] for line in lines] == [
+        "bad.yaml:1:1: description",
+        "bad.yaml:2:13: teams.t.mode",
+        "bad.yaml:2:46: teams.t.members[0].count",
+        "gone.yaml:1:1: file not found",
+        f"{tmp_path}:1:1: file is not a regular file",
+    ]
+
+
+def test_validate_strict_and_json(tmp_path: Path) -> None:
+    team = "{t: {mode: dispatch, rounds: 2, members: [{agent: a}]}}"
+    (tmp_path / "w.yaml").write_text(f"name: n\ndescription: d\nteams: {team}\n")
+    done = run("fleet", "validate", "w.yaml", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "w.yaml: valid, 1 warning\n")
+    assert "w.yaml:3:29: teams.t.rounds — rounds has no effect" in done.stderr
+    assert run("fleet", "validate", "--strict", "w.yaml", cwd=tmp_path).returncode == 2
+    done = run("fleet", "validate", "--json", "w.yaml", cwd=tmp_path)
+    report = json.loads(done.stdout)
+    assert (report["valid"], report["errors"]) == (True, [])
+    assert report["warnings"][0]["key"] == "teams.t.rounds"
+    assert report["warnings"][0]["line"] == 3
+
+
+def test_validate_does_not_mind_what_is_not_built() -> None:
+    published = ROOT / "tests" / "fleet" / "blueprint" / "published" / "coding.fleet.yaml"
+    assert run("fleet", "validate", "--strict", str(published), cwd=ROOT).returncode == 0
+
+
+def test_schemas(tmp_path: Path) -> None:
+    for words, title in ((["schema"], "Fleet blueprint"), (["schema", "roles"], "Roles manifest")):
+        assert json.loads(run("fleet", *words, cwd=tmp_path).stdout)["title"] == title
+    assert json.loads(run("roles", "--schema", cwd=tmp_path).stdout)["title"] == "Roles manifest"
+    assert run("fleet", "schema", "nope", cwd=tmp_path).returncode == 2
