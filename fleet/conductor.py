@@ -192,6 +192,7 @@ class _Conductor:
                 room=room,
                 journal=self._journal,
                 artifact_path=lambda member: self._folder.relative(member.artifact.path),
+                record=str(self._folder.room_file(team.room)),
                 deadline=deadline,
                 last_call=deadline.part(_LAST_CALL, now=self._began),
                 seconds_given=deadline.at - self._began,

@@ -53,6 +53,7 @@ class Table:
     room: TeamRoom
     journal: Journal
     artifact_path: Callable[[Member], str]
+    record: str  #: path of the file with the whole discussion
     deadline: Deadline
     last_call: Deadline  #: from here on nobody waits for a slower member: who is ready takes the last turn
     seconds_given: float  #: the whole span, for the words in a reason; ``math.inf`` without a deadline
@@ -205,6 +206,7 @@ async def _ask(
             phase=phase,
             rounds=plan.rounds,
             per_message=plan.per_message,
+            record=table.record,
             digest=news.text,
             last_words="" if member.agent.has_memory else member.last_words[: plan.digest_budget],
             is_asked_again=is_asked_again,

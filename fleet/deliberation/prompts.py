@@ -33,6 +33,7 @@ class Question:
     phase: Phase
     rounds: int
     per_message: int  #: what a digest shows of one message, in characters
+    record: str = ""  #: where the whole discussion lies
     digest: str = ""
     last_words: str = ""  #: the seat's own last answer, for an agent without memory
     is_asked_again: bool = False

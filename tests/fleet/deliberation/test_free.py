@@ -71,6 +71,7 @@ class Team:
             room=self.room,
             journal=journal,
             artifact_path=lambda member: member.artifact.path.name,
+            record="rooms/room.jsonl",
             deadline=deadline,
             last_call=deadline.part(0.8, now=began),
             seconds_given=seconds,
@@ -100,7 +101,10 @@ def team(tmp_path: Path) -> Make:
 
 async def test_everybody_reads_everybodys_last_word(team: Make) -> None:
     made = team(
-        {"ann": ["ann opens", "ann replies", "FINAL: a"], "bob": ["bob opens", "bob replies", "FINAL: b"]},
+        {
+            "ann": [Reply("ann opens", 1), Reply("ann replies", 1), Reply("FINAL: a", 1)],
+            "bob": [Reply("bob opens", 2), Reply("bob replies", 2), Reply("FINAL: b", 2)],
+        },
         rounds=2,
     )
     await made.deliberate()
