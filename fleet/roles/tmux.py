@@ -7,7 +7,7 @@ again if it fails half-way. What it relies on in tmux:
 - ``new-window`` makes its window the current one, so the options that follow in the same invocation are its own; no
   process can end before ``remain-on-exit`` stands, for the server handles one invocation at a time.
 - A command of two words or more is executed as it is; no shell of the user's is involved and nothing is typed.
-- One invocation carries at most 16 KB. Texts lie in files.
+- One invocation carries at most 16 KB, so texts lie in a file, and one invocation seats as many as fit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from fleet.roles.native import Text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from fleet.roles.launch import FanOut, Launch, Window
 
@@ -90,6 +90,13 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 """
 
+#: The head of the file that holds every seat. A shell reads it one `if` at a time and is gone at its own.
+_SEATS = """\
+# The empty line first: tmux scrolls a dead pane up by one.
+stay() { printf '%s\\n' '' "$@"; exit 127; }
+unset CDPATH
+"""
+
 _TAIL = """\
 trap - EXIT HUP INT TERM
 
@@ -97,9 +104,10 @@ trap - EXIT HUP INT TERM
 mark=${ids#* }
 (
     trap '' HUP
-    while [ "$(tmux -u display-message -p -t "$sid:" '#{pid} #{session_created}' 2>/dev/null)" = "$mark" ]; do
+    while
         sleep %d
-    done
+        [ "$(tmux -u display-message -p -t "$sid:" '#{pid} #{session_created}')" = "$mark" ]
+    do :; done
     rm -rf "$dir"
 ) >/dev/null 2>&1 </dev/null &
 
@@ -120,8 +128,8 @@ def render(fan_out: FanOut, *, session: str, replace: bool = False) -> str:
         _UNDO,
         'printf \'%s\\n\' "$PWD" >"$dir/start"\n',
     ]
-    for number, launch in enumerate(launches, start=1):
-        parts += _files(number, launch)
+    seats = "\n".join(_seat(number, launch) for number, launch in enumerate(launches, start=1))
+    parts.append(_here("seats", f"{_SEATS}{seats}"))
     parts += _invocations(fan_out.windows, launches)
     parts += [_TAIL % _WATCH_SECONDS]
     return "".join(parts)
@@ -146,47 +154,37 @@ def _here(name: str, text: str) -> str:
     return f"cat >\"$dir/{name}\" <<'{end}'\n{text}\n{end}\n"
 
 
-def _files(number: int, launch: Launch) -> Iterator[str]:
-    """The launcher of one seat, and a file for each text in its argv."""
-    yield "\n"
-    words = []
-    for word in launch.argv:
-        if isinstance(word, Text):
-            yield _here(f"{number}.{word.kind}", word.text)
-            words.append(f'"$(cat "$here/{number}.{word.kind}")"')
-        else:
-            words.append(_quote(word))
-    yield _here(f"{number}.sh", _launcher(launch, words))
-
-
-def _launcher(launch: Launch, words: list[str]) -> str:
+def _seat(number: int, launch: Launch) -> str:
     """What runs first in a pane; it becomes the agent, or says why it cannot."""
     follow = f"roundtable tail {launch.room}"
-    program = launch.argv[0] if launch.argv and isinstance(launch.argv[0], str) else "roundtable"
+    words = [word.text if isinstance(word, Text) else word for word in launch.argv] or follow.split()
     missing: tuple[str, ...]
     if launch.argv:
         missing = (
-            f"{launch.name}: {program} is not on PATH, so this seat is empty.",
+            f"{launch.name}: {words[0]} is not on PATH, so this seat is empty.",
             f"Install it, or give the role another provider or runtime; the others go on in #{launch.room}.",
             "Then start this pane again with the tmux command: respawn-pane",
         )
     else:
         missing = (f"To follow the room, roundtable must be on PATH: {follow}",)
-    folder = _quote(str(launch.cwd)) if launch.cwd else '"$(cat "$here/start")"'
+    folder = _quote(str(launch.cwd)) if launch.cwd else '"$(cat "${0%/*}/start")"'
+    lost = _quote(f"{launch.name}: cannot enter its working directory")
     lines = [
-        "here=${0%/*}",
-        # The empty line first: tmux scrolls a dead pane up by one.
-        "stay() { printf '%s\\n' '' \"$@\"; exit 127; }",
-        "unset CDPATH",
-        f"cd -- {folder} 2>/dev/null || stay {_quote(launch.name + ': cannot enter its working directory')} {folder}",
+        f'if [ "$1" = {number} ]; then',
+        f"cd -- {folder} 2>/dev/null || stay {lost} {folder}",
         f"export FLEET_SEAT={_quote(launch.name)}",
         *(f"export {name}={_quote(value)}" for name, value in launch.env.items()),
     ]
     if launch.notes:
-        lines.append(f"printf '%s\\n' '' {' '.join(map(_quote, launch.notes))} ''")
-    lines.append(f"command -v {_quote(program)} >/dev/null 2>&1 || stay {' '.join(map(_quote, missing))}")
-    lines.append(f"exec {' '.join(words) if words else follow}")
+        lines.append(f"printf '%s\\n' '' {_quoted(launch.notes)} ''")
+    lines.append(f"command -v {_quote(words[0])} >/dev/null 2>&1 || stay {_quoted(missing)}")
+    lines += [f"exec {_quoted(words)}", "fi"]
     return "\n".join(lines)
+
+
+def _quoted(words: Iterable[str]) -> str:
+    """Several words for a shell."""
+    return " ".join(map(_quote, words))
 
 
 def _invocations(windows: tuple[Window, ...], launches: tuple[Launch, ...]) -> Iterator[str]:
@@ -221,7 +219,7 @@ def _commands(windows: tuple[Window, ...], size: tuple[int, int]) -> Iterator[li
     for window in windows:
         for index, launch in enumerate(window.launches):
             number += 1
-            start = f'sh "$dir/{number}.sh"'
+            start = f'sh "$dir/seats" {number}'
             own: list[str] = []
             if number == 1:
                 own.append(
