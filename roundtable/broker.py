@@ -60,6 +60,9 @@ _CLOSING_SECONDS = 2.0
 #: Before anyone has connected a broker waits at least this long, whatever its grace.
 _FIRST_SECONDS = 5.0
 
+#: Signals that end a broker that owns its process.
+_STOP = (signal.SIGTERM, signal.SIGINT)
+
 #: File descriptors that are not connections.
 _SPARE_DESCRIPTORS = 64
 
@@ -686,8 +689,9 @@ def _is_same_user(end: socket.socket) -> bool:
 async def _serve(taken: Claim, limits: Limits, grace_seconds: float, ready: int | None) -> None:
     broker = Broker(limits=limits, grace_seconds=grace_seconds)
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in _STOP:
         loop.add_signal_handler(number, broker.close)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP)
     await broker.start(taken.listener)
     _log.info("serving %s", taken.path)
     _tell_ready(ready)
@@ -741,6 +745,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     home = Home.from_environment()
     if options.home is not None:
         home = replace(home, root=options.home.absolute())
+    # A signal waits until we can take what we made away again.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _STOP)
     try:
         taken = claim(home, path=options.socket.absolute() if options.socket else None)
     except BrokerUnavailable as problem:

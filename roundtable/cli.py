@@ -340,8 +340,8 @@ def _with_client(name: str | None, act: Callable[[Client], Awaitable[None]]) -> 
 
 def _acting_name(given: str | None) -> str:
     """``--as``, else ``FLEET_SEAT``, else the login name made fit to be one."""
-    name = given or os.environ.get("FLEET_SEAT")
-    if name is None or (name == "" and given is None):
+    name = given if given is not None else os.environ.get("FLEET_SEAT")
+    if name is None or (not name and given is None):
         name = re.sub(r"[^A-Za-z0-9._-]", "-", getpass.getuser()).lstrip("._-")[:64] or "user"
     if not is_member_name(name):
         raise UsageProblem(
