@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from fleet.roles.native import Text
+from fleet.settings import is_secret
 from fleet.yaml import printable
 
 if TYPE_CHECKING:
     from fleet.roles.launch import FanOut, Launch
 
 __all__ = ["render"]
-
-_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 
 
 def render(fan_out: FanOut) -> str:
@@ -52,7 +50,7 @@ def _role(launch: Launch) -> list[str]:
         f"  brief   {brief}",
     ]
     if launch.env:
-        shown = (f"{name}={'***' if _SECRET.search(name) else value}" for name, value in launch.env.items())
+        shown = (f"{name}={'***' if is_secret(name) else value}" for name, value in launch.env.items())
         lines.append(f"  env     {printable(' '.join(shown))}")
     lines.append(f"  command {_command(launch)}")
     first, *rest = launch.footer.splitlines()

@@ -310,6 +310,13 @@ def test_numeric_names(terminal: Terminal) -> None:
     assert len(terminal.panes("mine")) == 1
 
 
+def test_a_session_name_in_any_script_without_a_locale(terminal: Terminal) -> None:
+    path = manifest(terminal, role("planner"))
+    done = terminal.run(terminal.script(path, name="größe-漢字"), LC_ALL="C")
+    assert "attach -t '=größe-漢字'" in done.stdout
+    assert terminal.tmux("list-sessions", "-F", "#{session_name}") == "größe-漢字\n"
+
+
 def test_a_hostile_session_name(terminal: Terminal) -> None:
     name = "a.b:c'; touch pwned; $(touch pwned)\n#{pid}"
     script = terminal.script(manifest(terminal, role("planner")), name=name)
