@@ -144,6 +144,20 @@ async def test_what_is_written_last_is_not_lost() -> None:
         assert len(child.output) == 60_000
 
 
+@linux_only
+async def test_what_a_larger_pipe_still_holds_is_not_lost() -> None:
+    text = (
+        "import fcntl, os\n"
+        "fcntl.fcntl(1, 1031, 1 << 20)\n"  # F_SETPIPE_SZ
+        "os.write(1, b'z' * 900_000)\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    for _ in range(5):
+        child = python(text)
+        assert (await child.run()).signal == 9
+        assert len(child.output) == 900_000
+
+
 async def test_the_cap_stops_the_child_and_keeps_what_was_written() -> None:
     child = Child("cat", "/dev/zero", max_output_bytes=100 * 1024 + 1)
     ended = await child.run()
@@ -223,7 +237,10 @@ async def test_a_stranger_that_goes_on_writing_is_not_waited_for() -> None:
     begun = time.monotonic()
     try:
         ended = await run_child(
-            shell("sleep 0.3").spec, deadline=NEVER, on_stdout=lambda _chunk: None, on_started=lend
+            shell("sleep 0.3", max_output_bytes=2**50).spec,
+            deadline=NEVER,
+            on_stdout=lambda _chunk: None,
+            on_started=lend,
         )
         assert ended.code == 0
         assert time.monotonic() - begun < 5
