@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fleet.agents.choose import PROVIDERS, choose, provider_of
+from fleet.agents.choose import PROVIDERS, Choice, choose, provider_of
 from fleet.blueprint.load import path_from
 from fleet.blueprint.seats import seats_of
 from fleet.errors import InvalidFile
@@ -146,10 +146,9 @@ def _of_seat(loaded: Loaded, team_name: str, team: Team, seat: Seat, binary: str
     blueprint, member = loaded.blueprint, seat.member
     agent = blueprint.agents.get(seat.agent)
     model = member.model or (agent.model if agent else None)
-    runtime, reason = binary or "", "--binary"
-    if not binary:
-        choice = choose(member=member.runtime, agent=agent.runtime if agent else None, model=model)
-        runtime, reason = choice.runtime, choice.reason
+    choice = choose(member=member.runtime, agent=agent.runtime if agent else None, model=model)
+    if binary:
+        choice = Choice(binary, "--binary", is_named=True)
     room = blueprint.room(team_name)
     topic = team.topic or blueprint.description
     footer = _footer(seat.name, f"the team {team_name} of {blueprint.name}", room, blueprint.defaults.budgets)
@@ -167,19 +166,19 @@ def _of_seat(loaded: Loaded, team_name: str, team: Team, seat: Seat, binary: str
         argv = argument_vector(binary, seat.name, provider, bare, brief, path, footer)
     else:
         opening = f"Topic: {topic}\nTask: {blueprint.task or topic}"
-        argv = native(runtime, provider, bare, brief, footer, _prompt(opening, seat.name, room), extra)
+        argv = native(choice.runtime, provider, bare, brief, footer, _prompt(opening, seat.name, room), extra)
     cwd = member.cwd or (agent.cwd if agent else None)
     command = " ".join(agent.command) if agent and agent.command else ""
     return Launch(
         name=seat.name,
         room=room,
-        runtime=runtime,
-        reason=reason,
+        runtime=choice.runtime,
+        reason=choice.reason,
         model=model,
         cwd=path_from(cwd, loaded.folder) if cwd else None,
         worktree="active",
         argv=argv,
-        notes=() if argv else _notes(seat.name, runtime, command, room, str(loaded.path)),
+        notes=() if argv else _notes(seat.name, choice, command, loaded, team_name),
         footer=footer,
         brief=brief,
         brief_path=path,
@@ -188,19 +187,24 @@ def _of_seat(loaded: Loaded, team_name: str, team: Team, seat: Seat, binary: str
     )
 
 
-def _notes(name: str, runtime: str, command: str, room: str, source: str) -> tuple[str, ...]:
+def _notes(name: str, choice: Choice, command: str, loaded: Loaded, team: str) -> tuple[str, ...]:
     """What a pane says that cannot hold its seat's agent."""
-    match runtime:
+    room = loaded.blueprint.room(team)
+    match choice.runtime:
         case "command":
             how = f"Seat {name} is a program that a run starts once per turn: {command or '(no command)'}"
         case "human":
-            how = f"Seat {name} is yours. Speak with: roundtable post {room} TEXT --as {name}"
-        case "rehearsal":
-            how = f"Seat {name} names no runtime, so only a run can fill it, with a rehearsal."
-        case _:
-            how = f"Seat {name} ({runtime}) has no screen of its own; a run fills it."
-    run = "Give it one with `runtime:`, or start" if runtime == "rehearsal" else "Start"
-    return (how, f"{run} the run in another window: fleet run {source}", f"Here follows the room #{room}.")
+            how = f"Seat {name} is yours. Speak with: roundtable post {room} TEXT --as {name} --create"
+        case _ if not choice.is_named:
+            how = (
+                f"Seat {name} names no runtime. Give it one with `runtime:`; a run fills it with a rehearsal."
+            )
+        case other:
+            how = f"Seat {name} ({other}) has no screen of its own; a run fills it."
+    notes = [how, f"Start the run in another window: fleet run {loaded.path}"]
+    if loaded.blueprint.teams[team].room is None:
+        notes.append(f"A run talks in a room of its own, #{room}-ID.")
+    return (*notes, f"Here follows #{room}, as soon as somebody speaks in it.")
 
 
 def _footer(name: str, where: str, room: str, budgets: Budgets) -> str:
@@ -208,9 +212,10 @@ def _footer(name: str, where: str, room: str, budgets: Budgets) -> str:
     return (
         f"You are {name}, one role of {where}.\n"
         f"Work in the room #{room} under exactly the name {name}. "
-        f"To say something run: roundtable post {room} TEXT --as {name}\n"
+        f"To say something run: roundtable post {room} TEXT --as {name} --create\n"
         "Post conclusions, not transcripts. Before every major decision read what is new: "
-        f"roundtable digest {room} --as {name}\n"
+        f"roundtable digest {room} --as {name} "
+        f"--budget {budgets.digest} --per-message {budgets.per_message}\n"
         f"One digest is at most {budgets.digest} characters and shows at most {budgets.per_message} "
         "characters of a message; what was cut can be fetched."
     )
@@ -218,7 +223,10 @@ def _footer(name: str, where: str, room: str, budgets: Budgets) -> str:
 
 def _prompt(opening: str, name: str, room: str) -> str:
     """The first words of a session that is started for a role."""
-    return f"{opening}\nFirst read the room (roundtable digest {room} --as {name}), then post your opening position."
+    return (
+        f"{opening}\nFirst read the room (roundtable digest {room} --as {name}; if there is none yet, "
+        "your first post makes it), then post your opening position."
+    )
 
 
 def _windows(name: str, layout: str, launches: tuple[Launch, ...]) -> tuple[Window, ...]:

@@ -30,6 +30,8 @@ _MAX_INVOCATION = 15_000
 _FOLDER_BYTES = 120
 #: Seconds between two looks at whether the session still lives, to remove the folder.
 _WATCH_SECONDS = 2
+#: Seconds between two tries to follow a room that does not exist yet.
+_FOLLOW_SECONDS = 5
 #: Names that tmux does not know on every version; the others it has always known.
 _COLORS = {
     "gray": "#8a8a8a",
@@ -155,9 +157,9 @@ def _here(name: str, text: str) -> str:
 
 
 def _seat(number: int, launch: Launch) -> str:
-    """What runs first in a pane; it becomes the agent, or says why it cannot."""
+    """What runs first in a pane; it becomes the agent, or says why it cannot and follows the room."""
     follow = f"roundtable tail {launch.room}"
-    words = [word.text if isinstance(word, Text) else word for word in launch.argv] or follow.split()
+    words = [word.text if isinstance(word, Text) else word for word in launch.argv] or ["roundtable"]
     missing: tuple[str, ...]
     if launch.argv:
         missing = (
@@ -178,7 +180,11 @@ def _seat(number: int, launch: Launch) -> str:
     if launch.notes:
         lines.append(f"printf '%s\\n' '' {_quoted(launch.notes)} ''")
     lines.append(f"command -v {_quote(words[0])} >/dev/null 2>&1 || stay {_quoted(missing)}")
-    lines += [f"exec {_quoted(words)}", "fi"]
+    if launch.argv:
+        lines += [f"exec {_quoted(words)}", "fi"]
+    else:
+        # It ends while there is no room, and when the broker goes; every look costs a start of Python.
+        lines += [f"while :; do {follow} 2>/dev/null; sleep {_FOLLOW_SECONDS}; done", "fi"]
     return "\n".join(lines)
 
 

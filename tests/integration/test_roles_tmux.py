@@ -458,7 +458,8 @@ def test_a_blueprint(terminal: Terminal, layout: str) -> None:
     if layout == "windows":
         screen = terminal.screen("fleet-mixed", "helper-1")
         assert "Seat helper-1 is a program that a run starts once per turn: python3 ./h.py" in screen
-        assert f"fleet run {path}" in screen
+        assert f"fleet run {path}\n" in screen
+        assert "Seat nobody names no runtime." in terminal.screen("fleet-mixed", "nobody")
 
 
 def test_any_program_with_the_references_arguments(terminal: Terminal) -> None:
