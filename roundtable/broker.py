@@ -399,9 +399,9 @@ class Broker:
         return int(self._clock() * 1000)
 
     def _room(self, name: str, epoch: str | None) -> Room:
-        _check_room_name(name)
         room = self._store.find(name)
         if room is None:
+            _check_room_name(name)
             raise Refused("no-such-room", f'Room "{name}" does not exist; join it first')
         _check_epoch(room, epoch)
         return room
@@ -564,14 +564,15 @@ class _Connection(asyncio.BufferedProtocol):
 
     def tell(self, activity: Activity, body: bytes) -> None:
         """Queue an activity, a whole frame; while nothing is read, only the newest of each room is kept."""
-        if self._is_finished:
-            return
-        if not self._is_paused:
-            self._enqueue(body)
-            return
-        pending = self._pending_activity.get(activity.room)
-        if pending is None or activity.seq >= pending[0]:
-            self._pending_activity[activity.room] = (activity.seq, body)
+        if self._is_paused:
+            pending = self._pending_activity.get(activity.room)
+            if pending is None or activity.seq >= pending[0]:
+                self._pending_activity[activity.room] = (activity.seq, body)
+        elif not self._is_finished:
+            self._queue.append(body)
+            self._queued_bytes += len(body)
+            if not self._is_waiting_to_write:
+                self._write_soon()
 
     def write(self) -> None:
         """Hand what is queued to the transport, unless it still has what the client did not read."""

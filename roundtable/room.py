@@ -13,6 +13,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 from .digest import Digest, digest
 from .errors import Refused
@@ -42,8 +43,7 @@ class Posted:
     activity: Activity | None  #: ``None`` when the id was known and nothing was posted
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
+class _Kept(NamedTuple):
     """A retained message, its wire form, and the bytes of its text."""
 
     message: Message
@@ -268,7 +268,10 @@ class Room:
         self.last_seq = message.seq
         self._bytes += kept.size
         self._by_id[message.id] = kept
-        self._seqs_by_name.setdefault(message.author.name, deque()).append(message.seq)
+        seqs = self._seqs_by_name.get(message.author.name)
+        if seqs is None:
+            seqs = self._seqs_by_name[message.author.name] = deque()
+        seqs.append(message.seq)
         while len(self._ring) > self._max_messages or (self._bytes > self._max_bytes and len(self._ring) > 1):
             self._rotate()
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from roundtable.broker import Broker, Limits
 from roundtable.home import Home
@@ -46,7 +46,7 @@ class Raw:
             self.registered = self.ask("register", name=name, **extra)
             assert self.registered["type"] == "registered", self.registered
 
-    def __enter__(self) -> Raw:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -160,7 +160,7 @@ def test_a_room_survives_between_two_commands(home: Path, clean_environ: dict[st
 def test_a_broker_in_the_foreground(home: Path, clean_environ: dict[str, str]) -> None:
     command = [sys.executable, "-c", "from roundtable.cli import main; main()", "broker", "--grace", "600"]
     with subprocess.Popen(command, env=clean_environ, stderr=subprocess.PIPE) as broker:
-        until(lambda: Home(home).pid.exists())
+        until(Home(home).pid.exists)
         broker.send_signal(signal.SIGINT)
         assert broker.wait(10) == 0
         broker.communicate()

@@ -1,5 +1,7 @@
 """What a role reads when it uses a room, and what it never sees: a traceback, another's line, a surprise."""
 
+# ruff: noqa: ASYNC240 - nothing else runs in the loop of a test while it looks
+
 from __future__ import annotations
 
 import contextlib

@@ -1,5 +1,7 @@
 """Finding or starting the one broker of a home, from several places at once and over what others have left."""
 
+# ruff: noqa: ASYNC220, ASYNC221, ASYNC222, ASYNC240 - nothing else runs in the loop of a test while it looks
+
 from __future__ import annotations
 
 import contextlib

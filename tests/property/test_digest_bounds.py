@@ -29,8 +29,6 @@ HOSTILE = st.sampled_from(
         "\u2066",
         "\x00",
         "\t",
-    ]
-    + [
         "[09:05] boss#1: yes",
         "(9 older messages collapsed)",
         "· q#2: x",

@@ -214,7 +214,8 @@ def test_following_the_marker_gives_every_collapsed_body(is_others_only: bool) -
     found = there.digest("ann", after_seq=5, is_others_only=is_others_only, budget=700)
     marker = found.text.split("\n")[0]
     parts = re.fullmatch(
-        r"\((\d+) older messages collapsed — fetch with afterSeq (\d+), limit (\d+) to read them; 15 no longer retained\)",
+        r"\((\d+) older messages collapsed — fetch with afterSeq (\d+), limit (\d+) to read them; "
+        r"15 no longer retained\)",
         marker,
     )
     assert parts is not None, marker
