@@ -148,14 +148,31 @@ async def test_what_is_written_last_is_not_lost() -> None:
 async def test_what_a_larger_pipe_still_holds_is_not_lost() -> None:
     text = (
         "import fcntl, os\n"
+        "import time; time.sleep(0.2)\n"
         "fcntl.fcntl(1, 1031, 1 << 20)\n"  # F_SETPIPE_SZ
         "os.write(1, b'z' * 900_000)\n"
         "os.kill(os.getpid(), 9)\n"
     )
-    for _ in range(5):
-        child = python(text)
-        assert (await child.run()).signal == 9
-        assert len(child.output) == 900_000
+    child = python(text)
+    chunks: list[bytes] = []
+
+    def take_slowly(chunk: bytes) -> None:
+        if not chunks:
+            warden = wardens[0]
+            end = time.monotonic() + PATIENCE
+            while is_alive(warden):
+                assert time.monotonic() < end
+        chunks.append(chunk)
+
+    wardens: list[int] = []
+    ended = await run_child(
+        child.spec,
+        deadline=Deadline.after(PATIENCE, now=anyio.current_time()),
+        on_stdout=take_slowly,
+        on_started=lambda pid: wardens.append(parent_of(pid)),
+    )
+    assert ended.signal == 9
+    assert sum(map(len, chunks)) == 900_000
 
 
 async def test_the_cap_stops_the_child_and_keeps_what_was_written() -> None:
