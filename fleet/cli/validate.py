@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fleet.blueprint.load import Loaded
     from fleet.errors import Problem
+    from fleet.yaml import KeyPath
 
 __all__ = ["command"]
 
@@ -48,6 +52,7 @@ def command(files: tuple[str, ...], *, strict: bool, as_json: bool) -> int:
 
 def _check(path: Path) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
     """The errors and the warnings of one file."""
+    from fleet.blueprint.explain import in_order
     from fleet.blueprint.load import validate_blueprint
     from fleet.errors import InvalidFile
     from fleet.roles.manifest import is_manifest, validate_manifest
@@ -58,9 +63,27 @@ def _check(path: Path) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
         if is_manifest(document):
             validate_manifest(document, path)
             return (), ()
-        return (), validate_blueprint(document, path).warnings
+        loaded = validate_blueprint(document, path)
+        return (), in_order((*loaded.warnings, *_unknown_runtimes(loaded)))
     except InvalidFile as error:
         return error.problems, ()
+
+
+def _unknown_runtimes(loaded: Loaded) -> Iterator[Problem]:
+    """Runtimes that no version of Fleet knows; what is installed does not matter here."""
+    from fleet.agents.choose import RUNTIMES
+    from fleet.blueprint.explain import did_you_mean
+
+    named: list[tuple[KeyPath, str | None]] = [
+        (("agents", name, "runtime"), agent.runtime) for name, agent in loaded.blueprint.agents.items()
+    ]
+    for name, team in loaded.blueprint.teams.items():
+        for index, member in enumerate(team.members):
+            named.append((("teams", name, "members", index, "runtime"), member.runtime))
+    for key, runtime in named:
+        if runtime is not None and runtime not in RUNTIMES:
+            known = f"is not a runtime; known: {', '.join(RUNTIMES)}{did_you_mean(runtime, RUNTIMES)}"
+            yield loaded.problem(key, f'"{runtime}" {known}')
 
 
 def _as_json(problem: Problem) -> dict[str, object]:

@@ -163,6 +163,21 @@ def test_validate_strict_and_json(tmp_path: Path) -> None:
     assert report["warnings"][0]["line"] == 3
 
 
+def test_validate_knows_the_runtimes(tmp_path: Path) -> None:
+    team = "{t: {mode: deliberate, members: [{agent: a, runtime: cluade}, {agent: b, runtime: codex}]}}"
+    (tmp_path / "w.yaml").write_text(
+        f"name: n\ndescription: d\nteams: {team}\nagents: {{a: {{runtime: x}}}}\n"
+    )
+    done = run("fleet", "validate", "w.yaml", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "w.yaml: valid, 2 warnings\n")
+    lines = done.stderr.splitlines()
+    assert lines[0].startswith(
+        'w.yaml:3:52: teams.t.members[0].runtime — "cluade" is not a runtime; known: claude,'
+    )
+    assert 'did you mean "claude"?' in lines[0]
+    assert lines[1].startswith('w.yaml:4:14: agents.a.runtime — "x" is not a runtime')
+
+
 def test_validate_does_not_mind_what_is_not_built() -> None:
     published = ROOT / "tests" / "fleet" / "blueprint" / "published" / "coding.fleet.yaml"
     assert run("fleet", "validate", "--strict", str(published), cwd=ROOT).returncode == 0
