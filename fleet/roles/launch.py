@@ -146,7 +146,9 @@ def _of_seat(loaded: Loaded, team_name: str, team: Team, seat: Seat, binary: str
     blueprint, member = loaded.blueprint, seat.member
     agent = blueprint.agents.get(seat.agent)
     model = member.model or (agent.model if agent else None)
-    choice = choose(member=member.runtime, agent=agent.runtime if agent else None, model=model)
+    # An agent with a `command` is a program, as a run has it too.
+    own = (agent.runtime or ("command" if agent.command else None)) if agent else None
+    choice = choose(member=member.runtime, agent=own, model=model)
     if binary:
         choice = Choice(binary, "--binary", is_named=True)
     room = blueprint.room(team_name)

@@ -79,7 +79,7 @@ name: n
 description: d
 task: do it
 agents:
-  helper: {runtime: command, command: [python3, h.py], prompt: You help., env: {A: "1", B: "2"}, args: [x]}
+  helper: {command: [python3, h.py], prompt: You help., env: {A: "1", B: "2"}, args: [x]}
 teams:
   one:
     mode: deliberate
