@@ -682,7 +682,7 @@ def _is_same_user(end: socket.socket) -> bool:
     """Whether the other end is this user's, where the system tells (Linux)."""
     if not hasattr(socket, "SO_PEERCRED"):
         return True
-    layout = struct.Struct("3i")
+    layout = struct.Struct("iII")
     _, uid, _ = layout.unpack(end.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, layout.size))
     return bool(uid == os.geteuid())
 

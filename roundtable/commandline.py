@@ -13,18 +13,28 @@ from typing import Any
 
 import click
 
+from .overview import CommandTable, overview
+
 __all__ = ["LazyGroup", "invoke"]
 
 
 class LazyGroup(click.Group):
     """A click group that imports a command's module only when that command runs.
 
-    ``table`` maps a command's name to ``(module, attribute, one-line help)``; ``--help`` imports none of them.
+    ``table`` maps a command's name to where it lives and its line of help; ``--help`` imports none of them. With an
+    ``example`` the help is the page of ``overview``, the same as without a parser.
     """
 
-    def __init__(self, *args: Any, table: dict[str, tuple[str, str, str]], **kwargs: Any) -> None:
+    def __init__(self, *args: Any, table: CommandTable, example: str | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._table = table
+        self._example = example
+
+    def get_help(self, ctx: click.Context) -> str:
+        """The whole page, without its last newline."""
+        if self._example is None:
+            return super().get_help(ctx)
+        return overview(ctx.command_path, self.help or "", self._table, self._example).rstrip()
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names in the order of the table."""

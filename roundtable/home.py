@@ -97,13 +97,25 @@ class Home:
             check_folder(path.parent)
         return path
 
+    def prepare(self) -> None:
+        """Make the folder for rooms, closed to others even if it stood wider; the home itself only if it is missing.
+
+        Raises:
+            UnsafeFolder: it is another user's, no folder, or its rights stay wider.
+        """
+        try:
+            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as problem:
+            raise UnsafeFolder(self.root, f"cannot make the folder: {problem.strerror}") from problem
+        private_folder(self.folder)
+
     def _recorded_socket(self) -> Path | None:
         try:
             text = self.path_file.read_text(encoding="utf-8").strip()
+            path = Path(text)
+            is_usable = path.is_absolute() and path.parent.is_dir()
         except (OSError, ValueError):
             return None
-        path = Path(text)
-        is_usable = path.is_absolute() and path.name == "broker.sock" and path.parent.is_dir()
         return path if is_usable and len(os.fsencode(path)) <= MAX_SOCKET_PATH_BYTES else None
 
 

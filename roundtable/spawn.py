@@ -23,7 +23,7 @@ from pathlib import Path
 import anyio
 
 from .errors import BrokerUnavailable, UnsafeFolder
-from .home import Home, private_folder
+from .home import Home, check_folder, private_folder
 
 __all__ = ["READY", "Claim", "claim", "ensure_broker", "is_served"]
 
@@ -52,7 +52,7 @@ _MAX_LOG_BYTES = 1024 * 1024
 _NOBODY = frozenset({errno.ENOENT, errno.ECONNREFUSED, errno.ENOTSOCK, errno.ENOTDIR})
 
 #: What a broker needs of its starter's environment. The rest stays with the starter: it may hold secrets.
-_ENVIRONMENT = frozenset({"HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "XDG_RUNTIME_DIR"})
+_ENVIRONMENT = frozenset({"HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,7 @@ class Claim:
         with suppress(OSError, BrokerUnavailable), _locked(self.home.lock, seconds=_PROBE_SECONDS):
             if _inode(self.path) == self.inode:
                 self.path.unlink()
+            if self.home.pid.read_text(encoding="utf-8").strip() == str(os.getpid()):
                 for file in (self.home.pid, self.home.path_file):
                     file.unlink(missing_ok=True)
         self.listener.close()
@@ -83,10 +84,13 @@ def claim(home: Home, *, path: Path | None = None) -> Claim | None:
         BrokerUnavailable: the lock is held for too long, or the socket cannot be made.
         UnsafeFolder: rights that cannot be set, or another user's folder.
     """
-    private_folder(home.folder)
-    path = path or home.default_socket()
-    if path.parent != home.folder:
+    home.prepare()
+    if path is None:
+        path = home.default_socket()
         private_folder(path.parent)
+    else:
+        # A folder somebody has named is theirs to open or close.
+        check_folder(path.parent)
     with _locked(home.lock, seconds=_LOCK_SECONDS):
         if any(is_served(place) for place in {home.socket(), path}):
             return None
@@ -141,8 +145,7 @@ async def ensure_broker(home: Home, *, grace_seconds: float, deadline: float | N
         return path
     if deadline is None:
         deadline = anyio.current_time() + _START_SECONDS
-    private_folder(home.root)
-    private_folder(home.folder)
+    home.prepare()
     log_start = _start_broker_size(home.log)
     ready, writable = os.pipe()
     try:
@@ -188,7 +191,7 @@ def _start_broker(home: Home, grace_seconds: float, ready: int) -> None:
             pass_fds=(ready,),
             start_new_session=True,
             cwd="/",
-            env=_environment(os.environ),
+            env=_environment(os.environ, home),
             check=True,
         )
     except subprocess.CalledProcessError as problem:
@@ -197,13 +200,15 @@ def _start_broker(home: Home, grace_seconds: float, ready: int) -> None:
         os.close(log)
 
 
-def _environment(environment: Mapping[str, str]) -> dict[str, str]:
+def _environment(environment: Mapping[str, str], home: Home) -> dict[str, str]:
     """What the broker is started with: enough to find itself, nothing else of the starter's."""
     kept = {
         name: value
         for name, value in environment.items()
         if name in _ENVIRONMENT or name.startswith("PYTHON")
     }
+    if home.runtime is not None:
+        kept["XDG_RUNTIME_DIR"] = os.fspath(home.runtime)
     # The broker runs in another folder, and is the one this code belongs to.
     places = [str(Path(place).absolute()) for place in kept.get("PYTHONPATH", "").split(os.pathsep) if place]
     package = Path(__file__).absolute().parent.parent
