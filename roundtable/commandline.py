@@ -76,6 +76,9 @@ def invoke(command: click.Command, arguments: Sequence[str] | None = None, *, pr
         # Whoever read our output has left; point stdout elsewhere so that the interpreter's last flush is quiet.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 141
+    except click.exceptions.NoArgsIsHelpError as problem:
+        click.echo(problem.format_message(), err=True)
+        return 2
     except click.UsageError as problem:
         path = problem.ctx.command_path if problem.ctx else program
         _tell(path, problem.format_message(), f"{path} --help", "usage", as_json="--json" in options)

@@ -31,7 +31,7 @@ _PRINTER = (
 
 _PROGRAM = """\
 import json, resource, sys
-from fleet.cli import group
+from fleet.cli.parser import group
 from roundtable.commandline import invoke
 code = invoke(group, sys.argv[1:], program="fleet")
 print(json.dumps({"code": code, "kib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}), file=sys.stderr)
