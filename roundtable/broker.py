@@ -4,7 +4,8 @@ Nothing here waits for a reader. What a connection has not read is kept up to a 
 per room, replies up to 16 MiB, then that connection is told and dropped, and no other.
 
 Speed comes from four things: one shared read buffer (a large one per read costs page faults), one write per
-connection and turn of the loop, an activity encoded once for all who get it, and messages kept encoded.
+connection and turn of the loop, all activity of a room in that turn put together once for all who get it, and
+messages kept encoded.
 
 Runs on asyncio protocols, the only place that does. Not here: what a room does (``room``), how bytes become
 messages (``wire``), who may serve a socket (``spawn``).
@@ -29,7 +30,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from . import wire
 from .errors import BrokerUnavailable, Refused, WireProblem
@@ -105,7 +106,9 @@ class Broker:
         self._reservations: dict[str, dict[str, _Reservation]] = {}
         self._message_ids = itertools.count(1)
         self._buffer = memoryview(bytearray(_READ_BYTES))
+        self._untold: dict[Room, list[_Told]] = {}
         self._unwritten: list[_Connection] = []
+        self._is_write_due = False
         self._idle_timer: asyncio.TimerHandle | None = None
         self._server: asyncio.Server | None = None
         self._done = asyncio.Event()
@@ -181,10 +184,10 @@ class Broker:
         self._connections.discard(connection)
         author = connection.author
         if author is not None:
-            del self._by_session[author.session_id]
             for room in connection.rooms.values():
                 self._depart(room, author.session_id)
             connection.rooms.clear()
+            del self._by_session[author.session_id]
             for name in connection.reserved_rooms:
                 self._end_reservations(name, author.session_id)
         if not self._connections:
@@ -221,11 +224,18 @@ class Broker:
 
     def write_later(self, connection: _Connection) -> None:
         """Write what ``connection`` has queued at the end of this turn of the loop."""
-        if not self._unwritten:
-            asyncio.get_running_loop().call_soon(self._write)
         self._unwritten.append(connection)
+        self._write_soon()
+
+    def _write_soon(self) -> None:
+        if not self._is_write_due:
+            self._is_write_due = True
+            asyncio.get_running_loop().call_soon(self._write)
 
     def _write(self) -> None:
+        self._is_write_due = False
+        for room in list(self._untold):
+            self._deliver(room)
         waiting, self._unwritten = self._unwritten, []
         for connection in waiting:
             connection.write()
@@ -277,6 +287,8 @@ class Broker:
             room = self._store.create(request.room, epoch=secrets.token_hex(8))
         else:
             _check_epoch(room, request.epoch)
+        # Who comes now is not told of what was before.
+        self._deliver(room)
         had_topic = room.topic is not None
         activity = room.join(author, joined_at=self._now(), topic=topic, is_quiet=bool(request.quiet))
         if room.topic is not None and not had_topic:
@@ -415,6 +427,7 @@ class Broker:
 
     def _depart(self, room: Room, session_id: str) -> None:
         """End a membership, tell who stays, and forget a room in which nothing was ever said."""
+        self._deliver(room)
         activity = room.leave(session_id)
         if activity is not None:
             self._tell(room, activity, but=session_id)
@@ -422,11 +435,24 @@ class Broker:
             self._store.drop(room.name)
 
     def _tell(self, room: Room, activity: Activity, *, but: str) -> None:
-        body = wire.frame(wire.encode_activity(activity))
+        """Let every member but one know, at the end of this turn of the loop."""
+        told = _Told(but, activity.seq, wire.frame(wire.encode_activity(activity)))
+        self._untold.setdefault(room, []).append(told)
+        self._write_soon()
+
+    def _deliver(self, room: Room) -> None:
+        """Queue what this turn has told in ``room``: the same bytes for all who caused none of it."""
+        told = self._untold.pop(room, None)
+        if told is None:
+            return
         by_session = self._by_session
+        causes = {one.but for one in told}
+        newest, whole = _newest(told), b"".join(one.body for one in told)
         for session_id in room.members:
-            if session_id != but:
-                by_session[session_id].tell(activity, body)
+            if session_id not in causes:
+                by_session[session_id].tell(room.name, newest, whole)
+            elif others := [one for one in told if one.but != session_id]:
+                by_session[session_id].tell(room.name, _newest(others), b"".join(one.body for one in others))
 
     def _check_reserved(self, connection: _Connection, room: str) -> None:
         held = self._reservations.get(room)
@@ -444,6 +470,14 @@ class Broker:
                 del held[name]
         if not held:
             self._reservations.pop(room, None)
+
+
+class _Told(NamedTuple):
+    """One activity on its way to everybody in a room but one."""
+
+    but: str  #: the session that caused it
+    seq: int
+    body: bytes  #: a whole frame
 
 
 @dataclass(frozen=True, slots=True)
@@ -469,7 +503,7 @@ class _Connection(asyncio.BufferedProtocol):
         self._closing_timer: asyncio.TimerHandle | None = None
         self._queue: list[bytes] = []  # whole frames, in pieces
         self._queued_bytes = 0
-        self._pending_activity: dict[str, tuple[int, bytes]] = {}
+        self._pending_activity: dict[str, _Told] = {}
         self._is_waiting_to_write = False
         self._is_paused = False
         self._is_finished = False
@@ -545,9 +579,8 @@ class _Connection(asyncio.BufferedProtocol):
     def resume_writing(self) -> None:
         self._is_paused = False
         pending, self._pending_activity = self._pending_activity, {}
-        for _, body in pending.values():
-            self._enqueue(body)
-
+        for told in pending.values():
+            self._enqueue(told.body)
         if self._queue:
             self._write_soon()
 
@@ -562,15 +595,15 @@ class _Connection(asyncio.BufferedProtocol):
         if self._unread_bytes() > self._broker.limits.unread_reply_bytes:
             self._drop_slow_reader()
 
-    def tell(self, activity: Activity, body: bytes) -> None:
-        """Queue an activity, a whole frame; while nothing is read, only the newest of each room is kept."""
+    def tell(self, room: str, newest: _Told, frames: bytes) -> None:
+        """Queue activity of a room; while nothing is read, only the newest of each room is kept."""
         if self._is_paused:
-            pending = self._pending_activity.get(activity.room)
-            if pending is None or activity.seq >= pending[0]:
-                self._pending_activity[activity.room] = (activity.seq, body)
+            pending = self._pending_activity.get(room)
+            if pending is None or newest.seq >= pending.seq:
+                self._pending_activity[room] = newest
         elif not self._is_finished:
-            self._queue.append(body)
-            self._queued_bytes += len(body)
+            self._queue.append(frames)
+            self._queued_bytes += len(frames)
             if not self._is_waiting_to_write:
                 self._write_soon()
 
@@ -635,6 +668,11 @@ class _Connection(asyncio.BufferedProtocol):
     def _not_registered(self) -> None:
         _log.info("closed a connection that did not register")
         self.finish()
+
+
+def _newest(told: Sequence[_Told]) -> _Told:
+    """The one to keep when only one can be kept; the last of several that are no posts."""
+    return max(reversed(told), key=lambda one: one.seq)
 
 
 def _error(problem: Refused, request_id: str | None) -> bytes:

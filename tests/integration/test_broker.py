@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from roundtable.broker import Limits
+from roundtable.home import Home
 from tests.integration.raw import Raw, broker_process, embedded_broker, until
 
 
@@ -296,6 +297,35 @@ def test_activity_goes_to_the_others_and_holds_no_body(path: Path) -> None:
         assert [ann.next_activity()["from"] for _ in range(2)] == ["bob", "(left)"]
 
 
+def test_in_one_turn_everybody_is_told_of_all_others_and_nobody_of_what_was_before(path: Path) -> None:
+    with Raw(path, "ann") as ann, Raw(path, "bob") as bob, Raw(path, "look") as look:
+        for member in (ann, bob, look):
+            member.ask("join", room="a")
+        look.ask("rooms")
+        look.activity.clear()
+        ann.activity.clear()
+        bob.activity.clear()
+
+        def frames(*requests: dict[str, Any]) -> bytes:
+            bodies = [json.dumps({"requestId": "x", "room": "a", **request}).encode() for request in requests]
+            return b"".join(struct.pack(">I", len(body)) + body for body in bodies)
+
+        post = {"type": "post", "text": "x"}
+        # One write, so one turn of the loop: posts, a going and a coming.
+        ann.socket.sendall(frames(post, post, {"type": "leave"}, {"type": "join"}, post))
+        for _ in range(5):
+            ann.reply("x")
+        bob.ask("post", room="a", text="y")
+        for member in (bob, look, ann):
+            member.ask("rooms")
+        seen = [[(event["from"], event["seq"]) for event in member.activity] for member in (look, bob, ann)]
+        told = [("ann", 1), ("ann", 2), ("(left)", 0), ("ann", 0), ("ann", 3)]
+        assert seen[0][-6:] == [*told, ("bob", 4)]
+        assert seen[1][-5:] == told
+        assert seen[2][-1:] == [("bob", 4)]
+        assert not [event for event in seen[2] if event[0] == "ann"]
+
+
 def test_who_joins_quietly_is_not_announced(path: Path) -> None:
     with Raw(path, "ann") as ann, Raw(path, "cli") as cli:
         ann.ask("join", room="a")
@@ -446,6 +476,43 @@ def test_the_folder_and_the_socket_are_closed_to_others(home: Path) -> None:
         assert modes[0] == 0o700
         assert not any(mode & 0o077 for mode in modes)
         assert stat.S_IMODE((home / "roundtable" / "broker.sock").stat().st_mode) == 0o600
+
+
+def test_a_folder_named_by_somebody_is_never_changed(home: Path, short_path: Path) -> None:
+    open_to_all = short_path / "open"
+    open_to_all.mkdir()
+    open_to_all.chmod(0o777)
+    command = [
+        sys.executable,
+        "-m",
+        "roundtable.broker",
+        "--home",
+        str(home),
+        "--socket",
+        str(open_to_all / "s"),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20)
+    assert done.returncode == 1
+    assert "open to others" in done.stderr
+    assert stat.S_IMODE(open_to_all.stat().st_mode) == 0o777
+    open_to_all.chmod(0o700)
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        until((home / "roundtable" / "broker.path").exists)
+        assert Home(home).socket() == open_to_all / "s"
+        with Raw(Home(home).socket(), "ann") as ann:
+            assert ann.ask("rooms")["type"] == "rooms"
+        process.terminate()
+
+
+def test_a_home_is_made_for_its_user_alone_and_not_changed_if_it_stands(home: Path, short_path: Path) -> None:
+    with broker_process(home, umask=0):
+        assert stat.S_IMODE(home.stat().st_mode) == 0o700
+    standing = short_path / "standing"
+    standing.mkdir()
+    standing.chmod(0o755)
+    with broker_process(standing):
+        assert stat.S_IMODE(standing.stat().st_mode) == 0o755
+        assert stat.S_IMODE((standing / "roundtable").stat().st_mode) == 0o700
 
 
 def test_a_second_broker_stands_down_and_the_first_goes_on(home: Path) -> None:

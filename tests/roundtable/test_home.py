@@ -50,7 +50,6 @@ def test_the_recorded_path_decides_while_its_folder_is_there(short_path: Path) -
         "",
         "relative/broker.sock",
         "/nowhere/at/all/broker.sock",
-        f"{other}/else",
         "/x\0y/broker.sock",
     ):
         home.path_file.write_text(text)

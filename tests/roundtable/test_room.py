@@ -73,6 +73,8 @@ def test_what_rotated_out_is_forgotten_everywhere() -> None:
     with pytest.raises(Refused, match="retains"):
         post(there, ANN, reply_to="id-1")
     assert there.digest("bob", after_seq=0, is_others_only=True).total == 0
+    assert [len(kept) for kept in (there._ring, there._by_id, there._seqs_by_name["bob"])] == [2, 2, 2]
+    assert "ann" not in there._seqs_by_name
 
 
 def test_a_page_ends_at_its_limit_or_its_bytes_but_is_never_empty() -> None:
