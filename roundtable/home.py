@@ -93,8 +93,9 @@ class Home:
             UnsafeFolder: the folder of the socket is another user's or open to others.
         """
         path = self._recorded_socket() or self.default_socket()
-        if path.parent != self.folder and path.parent.exists():
-            check_folder(path.parent)
+        if path.parent.exists():
+            # Our own folder may stand wider than it should: whoever serves next narrows it.
+            check_folder(path.parent, is_mode_checked=path.parent != self.folder)
         return path
 
     def prepare(self) -> None:
@@ -134,8 +135,8 @@ def private_folder(path: Path) -> None:
     check_folder(path)
 
 
-def check_folder(path: Path) -> None:
-    """Look that ``path`` is a folder of this user and closed to others.
+def check_folder(path: Path, *, is_mode_checked: bool = True) -> None:
+    """Look that ``path`` is a folder of this user and closed to others, if the mode is to be checked.
 
     Raises:
         UnsafeFolder: it is not.
@@ -150,7 +151,7 @@ def check_folder(path: Path) -> None:
         raise UnsafeFolder(path, "not a folder", hint=hint)
     if status.st_uid != os.geteuid():
         raise UnsafeFolder(path, f"the folder belongs to user {status.st_uid}", hint=hint)
-    if status.st_mode & _OTHERS:
+    if is_mode_checked and status.st_mode & _OTHERS:
         raise UnsafeFolder(
             path, f"the folder is open to others (mode {stat.S_IMODE(status.st_mode):04o})", hint=hint
         )

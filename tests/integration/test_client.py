@@ -17,6 +17,7 @@ from roundtable.broker import Limits
 from roundtable.client import Client, connect
 from roundtable.errors import BrokerUnavailable, ConnectionLost, Refused, RequestTimedOut
 from roundtable.message import Activity
+from roundtable.ping import Ping
 from tests.integration.raw import broker_process, embedded_broker
 
 pytestmark = pytest.mark.anyio
@@ -263,3 +264,34 @@ async def test_what_is_no_reply_ends_the_connection(short_path: Path, answer: by
             group.start_soon(answer_wrongly)
             with pytest.raises(ConnectionLost):
                 await connect(short_path / "s", name="ann")
+
+
+async def test_a_burst_in_two_rooms_is_one_line(path: Path) -> None:
+    async with (
+        await connect(path, name="me") as me,
+        await connect(path, name="x") as one,
+        await connect(path, name="y") as two,
+    ):
+        for room in ("a", "b"):
+            for client in (me, one, two):
+                await client.join(room)
+        ping, newest = Ping(), {"a": 0, "b": 0}
+        for _ in range(5):
+            await one.post("a", "body")
+            await two.post("b", "body")
+        await one.leave("a")
+        await two.post("a", "body")
+        await one.join("a")
+        with anyio.fail_after(10):
+            while newest != {"a": 6, "b": 5}:
+                activity = await me.next_activity()
+                newest[activity.room] = max(newest[activity.room], activity.seq)
+                # The clock is the test's, so that a slow machine changes nothing.
+                ping.feed(activity, now=0.0)
+        assert ping.due_at == 1.5
+        line = ping.take()
+        assert line in {
+            f"Roundtable activity — {rooms}. Use digest to catch up when relevant."
+            for rooms in ("#a: 6 new (x, y) · #b: 5 new (y)", "#b: 5 new (y) · #a: 6 new (x, y)")
+        }
+        assert ping.take() == ""

@@ -73,6 +73,10 @@ def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
     os.chown(theirs, 65534, 65534)
     with pytest.raises(UnsafeFolder, match="belongs to user 65534"):
         private_folder(theirs)
+    home = Home(tmp_path)
+    theirs.rename(home.folder)
+    with pytest.raises(UnsafeFolder, match="belongs to user 65534"):
+        home.socket()
 
 
 def test_a_link_where_everybody_may_write_is_refused(short_path: Path) -> None:
