@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import anyio
-import msgspec
 from anyio.abc import ObjectReceiveStream, ObjectSendStream
 
 from fleet.agents.base import Opening
@@ -41,18 +40,10 @@ from fleet.runs.folder import RunFolder, add_to_index
 from fleet.runs.journal import Journal, timestamp
 from fleet.runs.member import Member
 from fleet.runs.notice import attendance, notice_line
-from fleet.runs.outcome import MemberState, RunState, TeamCount, exit_code, run_state
-from fleet.runs.results import (
-    Conducted,
-    Decision,
-    ErrorResult,
-    MemberResult,
-    RunResult,
-    TeamResult,
-    Tokens,
-    UsageResult,
-)
+from fleet.runs.outcome import MemberState, RunState
+from fleet.runs.results import Conducted, Decision, ErrorResult, RunResult
 from fleet.runs.rooms import CONDUCTOR, RunRoom
+from fleet.runs.summary import summarize
 from fleet.settings import Settings, without_secrets
 from roundtable.errors import RoundtableError
 from roundtable.message import Activity
@@ -388,70 +379,19 @@ class _Conductor:
             self._error = self._error or error
 
     def _result(self) -> RunResult:
-        state, code = self._state()
-        finished, absent, failed = attendance(self._members)
         error = self._error
-        usage = [member.usage for member in self._members]
-        team = TeamResult(
-            team=self._team.name,
-            mode=self._team.mode,
-            room=self._team.room,
-            state=state,
-            of=len(self._team.seats),
-            finished=finished,
-            absent=tuple(member.seat for member in absent),
-            failed=tuple(member.seat for member in failed),
-            members=tuple(self._member_result(member) for member in self._members),
-        )
-        return RunResult(
-            run=self._plan.run,
-            fleet=self._plan.fleet,
-            task=self._plan.task,
-            state=state,
-            exit_code=code,
-            rehearsal=self._plan.is_rehearsal,
-            started=self._started_at,
-            ended=self._ended_at,
-            seconds=self._seconds,
-            teams=(team,),
+        return summarize(
+            self._plan,
+            self._members,
+            folder=self._folder,
+            times=(self._started_at, self._ended_at, self._seconds),
             decision=self._decision,
-            conductor=Conducted(
+            conducted=Conducted(
                 chars_read=self._chars_read, pings=self._pings, notices=self._notices, digests=self._digests
             ),
-            usage=UsageResult(
-                tokens=Tokens(_total(u.tokens_in for u in usage), _total(u.tokens_out for u in usage)),
-                cost_usd=_total_cost(u.cost_usd for u in usage),
-            ),
-            error=ErrorResult(code=error.code, message=str(error), hint=error.hint)
-            if error
-            else msgspec.UNSET,
-        )
-
-    def _state(self) -> tuple[RunState, int]:
-        if self._interrupted_by is not None:
-            return RunState.INTERRUPTED, 128 + self._interrupted_by
-        if self._error is not None:
-            return RunState.FAILED, self._error.exit_code
-        _, absent, _ = attendance(self._members)
-        positions = sum(member.final is not None for member in self._members)
-        count = TeamCount(positions, self._team.quorum, len(absent))
-        return run_state(count, interrupted_by=None), exit_code(count, interrupted_by=None)
-
-    def _member_result(self, member: Member) -> MemberResult:
-        seat = next(seat for seat in self._team.seats if seat.name == member.seat)
-        return MemberResult(
-            seat=member.seat,
-            agent=member.agent_name,
-            runtime=member.runtime,
-            model=seat.model,
-            state=member.state,
-            reason=member.reason,
-            attempts=member.turns,
-            seconds=round(member.seconds, 3),
-            tokens=Tokens(member.usage.tokens_in, member.usage.tokens_out),
-            cost_usd=member.usage.cost_usd,
-            artifact=self._folder.relative(member.artifact.path),
-            final=member.final.text if member.final else None,
+            interrupted_by=self._interrupted_by,
+            error=ErrorResult(code=error.code, message=str(error), hint=error.hint) if error else None,
+            error_exit_code=error.exit_code if error else 1,
         )
 
     def _write_state(self, state: RunState, result: RunResult | None = None) -> None:
@@ -480,13 +420,3 @@ def _first(group: BaseExceptionGroup[FleetError | RoundtableError]) -> FleetErro
     if not isinstance(error, FleetError | RoundtableError):
         raise TypeError(f"not an error of ours: {error!r}")
     return error
-
-
-def _total(counts: Iterable[int | None]) -> int | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) if known else None
-
-
-def _total_cost(costs: Iterable[float | None]) -> float | None:
-    known = [cost for cost in costs if cost is not None]
-    return sum(known) if known else None

@@ -191,7 +191,12 @@ def _team(
 
 
 def _seat(
-    loaded: Loaded, team: Team, seat: Seat, settings: Settings, options: PlanOptions, briefs: Mapping[str, str]
+    loaded: Loaded,
+    team: Team,
+    seat: Seat,
+    settings: Settings,
+    options: PlanOptions,
+    briefs: Mapping[str, str],
 ) -> SeatPlan:
     member = seat.member
     agent = loaded.blueprint.agents.get(member.agent) or AgentDefinition()
