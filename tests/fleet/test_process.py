@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import os
@@ -200,6 +201,13 @@ async def test_over_the_cap_nothing_more_is_handed_over() -> None:
     assert all(child.chunks)
 
 
+async def test_nothing_is_never_handed_over() -> None:
+    child = shell("head -c 10 /dev/zero; sleep 0.2; head -c 10 /dev/zero", max_output_bytes=10)
+    ended = await child.run()
+    assert (ended.cause, child.output) == (Cause.OVER_CAP, bytes(10))
+    assert all(child.chunks)
+
+
 async def test_a_full_disk_stops_the_child_and_is_raised() -> None:
     child = shell("cat /dev/zero")
     calls = 0
@@ -256,7 +264,7 @@ async def test_a_stranger_that_goes_on_writing_is_not_waited_for() -> None:
         ended = await run_child(
             shell("sleep 0.3", max_output_bytes=2**50).spec,
             deadline=NEVER,
-            on_stdout=lambda _chunk: None,
+            on_stdout=lambda _chunk: time.sleep(0.005),  # so that the pipe is full whenever it is looked at
             on_started=lend,
         )
         assert ended.code == 0
@@ -731,6 +739,37 @@ async def test_a_child_that_kills_its_warden_and_holds_its_pipes() -> None:
     *pids, last = child.output.split()
     assert (last, len(pids) > 0) == (b"up", True)
     assert not any(is_alive(int(pid)) for pid in pids)
+
+
+@linux_only
+async def test_a_status_pipe_that_never_ends_is_not_waited_for() -> None:
+    """The warden is killed, and a process outside the tree holds the other end of its status pipe."""
+    child = Child("sleep", "60", grace_seconds=0.2)
+    held: list[int] = []
+
+    def hold(pid: int) -> None:
+        child.pids.append(pid)
+        warden = parent_of(pid)
+        for entry in Path(f"/proc/{warden}/fd").iterdir():
+            if entry.is_fifo() and os.access(entry, os.W_OK):
+                with contextlib.suppress(PermissionError):
+                    held.append(os.open(entry, os.O_WRONLY | os.O_NONBLOCK))
+        os.kill(warden, signal.SIGKILL)
+
+    begun = anyio.current_time()
+    deadline = Deadline.after(0.7, now=begun)
+    try:
+        with anyio.fail_after(PATIENCE):
+            ended = await run_child(
+                child.spec, deadline=deadline, on_stdout=child.chunks.append, on_started=hold
+            )
+    finally:
+        for fd in held:
+            os.close(fd)
+    assert held
+    assert (ended.signal, ended.cause) == (signal.SIGKILL, Cause.STOPPED)
+    assert anyio.current_time() - begun < 0.7 + 0.2 + 3
+    assert not is_alive(child.pids[0])
 
 
 async def test_what_the_warden_had_told_stands() -> None:
