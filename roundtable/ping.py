@@ -33,7 +33,11 @@ class _New:
 
 
 class Ping:
-    """Gathers activity into lines. Times are seconds on any clock that does not go back."""
+    """Gathers activity into lines. Times are seconds on any clock that does not go back.
+
+    Activity may come merged, so what is new is counted from sequence numbers: tell ``know`` where a room stood on
+    joining, and ``own`` of every post of one's own. Of a room nobody told of, the first activity counts as one.
+    """
 
     def __init__(self, *, window_seconds: float = WINDOW_SECONDS) -> None:
         self._window_seconds = window_seconds

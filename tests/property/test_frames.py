@@ -72,7 +72,7 @@ def test_a_large_header_is_refused_and_nothing_kept(length: int, rest: bytes) ->
     assert caught.value.announced_bytes == length
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(st.one_of(st.binary(max_size=200), VALUE.map(lambda value: json.dumps(value).encode())))
 def test_any_bytes_are_a_request_or_one_of_two_errors(body: bytes) -> None:
     try:
@@ -84,7 +84,7 @@ def test_any_bytes_are_a_request_or_one_of_two_errors(body: bytes) -> None:
         assert problem.code in {"bad-request", "unknown-type"}
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(
     st.dictionaries(st.sampled_from(KEYS), VALUE, max_size=8),
     st.sampled_from(TYPES),
