@@ -143,7 +143,8 @@ def embedded_broker(
         await broker.wait_closed()
         await broker.wait_disconnected()
 
-    thread = threading.Thread(target=asyncio.run, args=(serve(),), name=f"broker of {home}")
+    # A daemon, so that a broker that does not end fails its test and no more.
+    thread = threading.Thread(target=asyncio.run, args=(serve(),), name=f"broker of {home}", daemon=True)
     thread.start()
     try:
         assert started.wait(SECONDS)
