@@ -6,7 +6,7 @@ import sys
 
 from roundtable.overview import CommandTable, is_overview_wanted, overview
 
-__all__ = ["COMMANDS", "EXAMPLE", "SUMMARY", "main"]
+__all__ = ["COMMANDS", "EXAMPLE", "SUMMARY", "main", "roles"]
 
 #: Command, where it lives, and its line in ``--help``.
 COMMANDS: CommandTable = {
@@ -29,3 +29,15 @@ def main() -> None:
     from roundtable.commandline import invoke
 
     sys.exit(invoke(group, program="fleet"))
+
+
+def roles() -> None:
+    """The ``roles`` command."""
+    if is_overview_wanted(sys.argv[1:]):
+        from fleet.cli.roles_page import PAGE
+
+        sys.stdout.write(PAGE)
+        return
+    from fleet.cli.roles import main as parse
+
+    parse()

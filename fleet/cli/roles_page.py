@@ -1,0 +1,30 @@
+"""The page of ``roles --help`` as the parser makes it, kept so that nobody waits for the parser."""
+
+from __future__ import annotations
+
+__all__ = ["PAGE"]
+
+PAGE = """\
+Usage: roles [OPTIONS] [FILE]
+
+  Print a roles manifest or a blueprint as a plan or as a tmux script.
+
+  Without FILE: roles.yaml, fleet.roles.yaml, orphus.roles.yaml, the only
+  *.roles.yaml here, or blueprints/roles.yaml.
+
+Options:
+  --format [plan|tmux]            A listing to read, or a shell script that
+                                  starts every role in tmux.  [default: plan]
+  --binary NAME                   Start this program for every role, with
+                                  --name, --provider, …
+  --session-name NAME             The tmux session; default fleet-<task>.
+  --layout [windows|tiled|even-horizontal|even-vertical|main-horizontal|main-vertical]
+                                  Windows, or panes of one window.
+  --replace                       The script ends a session of the same name
+                                  first.
+  --schema                        Print the JSON Schema of a roles manifest and
+                                  stop.
+  --help                          Show this message and exit.
+
+  Example: roles --format tmux | sh
+"""
