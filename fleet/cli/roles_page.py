@@ -24,7 +24,7 @@ Options:
                                   first.
   --schema                        Print the JSON Schema of a roles manifest and
                                   stop.
-  --help                          Show this message and exit.
+  -h, --help                      Show this message and exit.
 
   Example: roles --format tmux | sh
 """

@@ -16,7 +16,7 @@ from roundtable.overview import overview
 
 
 def page(command: click.Command, name: str) -> str:
-    context = click.Context(command, info_name=name, terminal_width=80, max_content_width=80)
+    context = command.make_context(name, [], resilient_parsing=True, terminal_width=80, max_content_width=80)
     return command.get_help(context) + "\n"
 
 
