@@ -22,8 +22,8 @@ from pathlib import Path
 
 import anyio
 
-from .errors import BrokerUnavailable, UnsafeFolder
-from .home import Home, check_folder, private_folder
+from .errors import BrokerUnavailable, SocketPathTooLong, UnsafeFolder
+from .home import MAX_SOCKET_PATH_BYTES, Home, check_folder, private_folder
 
 __all__ = ["READY", "Claim", "claim", "ensure_broker", "is_served"]
 
@@ -89,8 +89,14 @@ def claim(home: Home, *, path: Path | None = None) -> Claim | None:
         path = home.default_socket()
         private_folder(path.parent)
     else:
-        # A folder somebody has named is theirs to open or close.
+        # A folder somebody has named is theirs to open or close, and so is what lies in it.
         check_folder(path.parent)
+        if len(os.fsencode(path)) > MAX_SOCKET_PATH_BYTES:
+            raise SocketPathTooLong(
+                path, f"a socket path may have {MAX_SOCKET_PATH_BYTES} bytes", hint="choose a shorter one"
+            )
+        if path.exists() and not path.is_socket():
+            raise BrokerUnavailable(path, "something that is no socket is there", hint="choose another path")
     with _locked(home.lock, seconds=_LOCK_SECONDS):
         if any(is_served(place) for place in {home.socket(), path}):
             return None
@@ -108,12 +114,13 @@ def claim(home: Home, *, path: Path | None = None) -> Claim | None:
             status = path.lstat()
             _write(home.pid, f"{os.getpid()}\n")
             _write(home.path_file, f"{path}\n")
-        except OSError as problem:
+        except (OSError, BrokerUnavailable) as problem:
             listener.close()
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+            if isinstance(problem, BrokerUnavailable):
+                raise
             raise BrokerUnavailable(path, f"cannot make the socket: {problem.strerror}") from problem
-        except BrokerUnavailable:
-            listener.close()
-            raise
         return Claim(home, path, listener, (status.st_dev, status.st_ino))
 
 
@@ -246,7 +253,10 @@ def _why(log: Path, start: int) -> str:
 @contextmanager
 def _locked(path: Path, *, seconds: float) -> Iterator[None]:
     """Hold the lock file ``path``; wait at most ``seconds`` for it."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as problem:
+        raise BrokerUnavailable(path, f"cannot open the lock: {problem.strerror}") from problem
     try:
         end = time.monotonic() + seconds
         while True:

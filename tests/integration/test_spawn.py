@@ -20,7 +20,7 @@ import anyio
 import pytest
 
 from roundtable.client import connect, reach
-from roundtable.errors import BrokerUnavailable, ConnectionLost, UnsafeFolder
+from roundtable.errors import BrokerUnavailable, ConnectionLost, SocketPathTooLong, UnsafeFolder
 from roundtable.home import Home
 from roundtable.spawn import claim, ensure_broker, is_served
 from tests.integration.raw import Raw, broker_process, until
@@ -38,8 +38,9 @@ def fleet_home(home: Path) -> Iterator[Home]:
 
 
 def pids(home: Home) -> list[int]:
+    """The broker of ``home``, if one serves that is not in this very process."""
     with contextlib.suppress(OSError):
-        return [int(home.pid.read_text())]
+        return [pid for pid in [int(home.pid.read_text())] if pid != os.getpid()]
     return []
 
 
@@ -147,6 +148,21 @@ def test_a_lock_that_is_held_is_named(fleet_home: Home, monkeypatch: pytest.Monk
     taken = claim(fleet_home)
     assert taken is not None
     taken.release()
+
+
+def test_what_cannot_be_made_is_said_and_nothing_of_others_is_touched(
+    fleet_home: Home, short_path: Path
+) -> None:
+    mine = short_path / "notes.txt"
+    mine.write_text("mine")
+    with pytest.raises(BrokerUnavailable, match="no socket"):
+        claim(fleet_home, path=mine)
+    assert mine.read_text() == "mine"
+    with pytest.raises(SocketPathTooLong, match="100 bytes"):
+        claim(fleet_home, path=short_path / ("s" * 100))
+    fleet_home.lock.mkdir()
+    with pytest.raises(BrokerUnavailable, match="cannot open the lock"):
+        claim(fleet_home)
 
 
 @pytest.mark.anyio
