@@ -104,6 +104,19 @@ def test_of_many_who_claim_one_socket_one_gets_it(fleet_home: Home) -> None:
     assert not fleet_home.socket().exists()
 
 
+def test_a_broker_too_busy_to_accept_still_serves(short_path: Path) -> None:
+    with contextlib.ExitStack() as stack:
+        busy = stack.enter_context(socket.socket(socket.AF_UNIX))
+        busy.bind(str(short_path / "s"))
+        busy.listen(0)
+        is_full = False
+        while not is_full:
+            waiting = stack.enter_context(socket.socket(socket.AF_UNIX))
+            waiting.setblocking(False)
+            is_full = waiting.connect_ex(str(short_path / "s")) != 0
+        assert is_served(short_path / "s")
+
+
 @pytest.mark.anyio
 async def test_a_killed_broker_is_followed_by_another(fleet_home: Home) -> None:
     with broker_process(fleet_home.root) as first:
