@@ -25,9 +25,7 @@ teams:
     members: [{{agent: printer, count: 4}}]
 """
 
-_PRINTER = (
-    "import sys; [sys.stdout.write('x' * 1023 + chr(10)) for _ in range(int(sys.argv[1]))]; print('FINAL: done')"
-)
+_PRINTER = "import sys; [sys.stdout.write('x' * 1023 + chr(10)) for _ in range(int(sys.argv[1]))]; print('FINAL: done')"
 
 _PROGRAM = """\
 import json, resource, sys

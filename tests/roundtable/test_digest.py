@@ -169,3 +169,13 @@ def test_bodies_of_megabytes_of_blanks_cost_little() -> None:
     digest(messages, total=10, after_seq=0)
     # Reading 60 MB of blanks takes some 50 ms; what is looked at, under 1.
     assert time.process_time() - start < 0.02
+
+
+def test_the_marker_spans_messages_that_are_left_out_of_the_digest() -> None:
+    """Of a room in which every other message is the reader's own, a fetch must be told to read past those."""
+    others = [say(seq, "y" * 70) for seq in range(2, 42, 2)]
+    found = digest(reversed(others), total=20, after_seq=0, budget=200)
+    assert (found.verbatim, found.headlines, found.collapsed) == (2, 0, 18)
+    assert found.text.startswith(
+        "(18 older messages collapsed — fetch with afterSeq 0, limit 36 to read them)"
+    )

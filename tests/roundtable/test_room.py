@@ -63,6 +63,13 @@ def test_the_ring_keeps_no_more_bytes_than_it_may_and_always_the_newest() -> Non
     assert seqs(there, 0) == [4]
 
 
+def test_the_ring_has_its_bytes_back_when_a_message_goes() -> None:
+    there = room(ANN, max_bytes=100)
+    for _ in range(20):
+        post(there, ANN, "x" * 40)
+    assert seqs(there, 0) == [19, 20]
+
+
 def test_what_rotated_out_is_forgotten_everywhere() -> None:
     there = room(ANN, BOB, max_messages=2)
     for _ in range(3):

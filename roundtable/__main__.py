@@ -1,0 +1,5 @@
+"""``python -m roundtable``."""
+
+from roundtable.cli import main
+
+main()
