@@ -51,8 +51,11 @@ _PIPE_BYTES = 2**20
 #: Above grace and kill, how late the warden may be with its last word before it is itself killed.
 _WARDEN_SLACK_SECONDS = 0.4
 
-#: How long a killed warden, or one that has said its last word, may take to be gone.
+#: How long a killed warden, and what it has left, may take to be gone.
 _REAP_SECONDS = 0.3
+
+#: How long a warden that has said its last word may take to end; only a very busy machine needs more than moments.
+_FAREWELL_SECONDS = 1.0
 
 #: Between two looks for what a killed warden has left.
 _ROUND_SECONDS = 0.02
@@ -250,7 +253,7 @@ class _Child:
                 # Somebody else holds the status pipe: its end will not come.
                 self._attending.cancel()
                 await self._make_up_for_warden()
-            with anyio.move_on_after(_REAP_SECONDS):
+            with anyio.move_on_after(_FAREWELL_SECONDS):
                 while self._warden.poll() is None:  # noqa: ASYNC110 - nothing announces it
                     await anyio.sleep(_REAP_ROUND_SECONDS)
 

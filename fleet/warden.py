@@ -168,8 +168,8 @@ class _Tree:
             number, at = failure.decode().split()
             _tell(status_fd, f'{{"failed": {number}, "at": "{at}"}}')
             return False
-        _tell(status_fd, f'{{"started": {self._leader}}}')
         os.chdir("/")  # so that no folder is kept busy
+        _tell(status_fd, f'{{"started": {self._leader}}}')
         return True
 
     def wait_for_end(self, lifeline_fd: int) -> bool:

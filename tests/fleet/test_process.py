@@ -70,7 +70,7 @@ class Child:
                     ended.append(await self.run())
 
                 group.start_soon(run)
-                await wait_until(lambda: needle in self.output)
+                await wait_until(lambda: needle in self.output and bool(self.pids))
                 os.kill(parent_of(self.pids[0]), signal.SIGTERM)
         return ended[0]
 
@@ -605,7 +605,7 @@ async def test_a_deadline_that_has_passed_starts_nothing() -> None:
 
 async def test_a_deadline_may_come_before_the_child() -> None:
     for milliseconds in (1, 5, 15, 30, 45):
-        child = Child("sleep", "60", *["w" * 100_000])
+        child = Child("sh", "-c", "sleep 60", *["w" * 100_000])
         assert (await child.run(milliseconds / 1000)).cause is Cause.STOPPED
         assert not any(is_alive(pid) for pid in child.pids)
 
