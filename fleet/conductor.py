@@ -250,6 +250,7 @@ class _Conductor:
     async def _ping(self, room: RunRoom, wakes: ObjectSendStream[_Ping | _Notice]) -> None:
         """Follow the room and turn each burst of posts into one line."""
         ping = Ping()
+        ping.know(room.room, room.began_after_seq)
         news = anyio.Event()
 
         def note(activity: Activity) -> None:

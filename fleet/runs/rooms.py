@@ -65,6 +65,7 @@ class RunRoom:
         self._generation = 0
         self._reviving = anyio.Lock()
         self._recording = anyio.Lock()
+        self.began_after_seq = 0  #: what the room held before this run
         self.posts = 0  #: how many messages the folder holds
 
     async def open(self) -> None:
@@ -82,7 +83,7 @@ class RunRoom:
         conductor = self._clients[CONDUCTOR]
         # A room that was there before belongs to others too; what they said before is not this run's discussion.
         joined = await conductor.join(self.room)
-        self._recorded_seq = joined.last_seq
+        self.began_after_seq = self._recorded_seq = joined.last_seq
         self._read = dict.fromkeys(self.seats, joined.last_seq)
         if joined.last_seq:
             await conductor.set_cursor(self.room, joined.last_seq)

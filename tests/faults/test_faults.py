@@ -31,7 +31,20 @@ def copy(short_path: Path) -> Path:
 
 def outcome(copy: Path, tests: tuple[str, ...]) -> tuple[int, str]:
     """What pytest says of ``tests`` in the copy, which stands before the installed project."""
-    words = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests]
+    words = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-x",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        "--timeout",
+        "25",
+        *tests,
+    ]
     environ = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     environ["PYTHONPATH"] = str(copy)
     environ["PYTHONDONTWRITEBYTECODE"] = "1"
