@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,10 +20,11 @@ from anyio.abc import ObjectReceiveStream, ObjectSendStream
 
 from fleet.agents.base import Opening
 from fleet.agents.fill import make_agent
+from fleet.check import check_seats
 from fleet.deadline import Deadline
 from fleet.deliberation.free import Table, deliberate
 from fleet.deliberation.synthesis import decide
-from fleet.errors import FleetError
+from fleet.errors import FleetError, InternalFault
 from fleet.plan import Plan, TeamPlan
 from fleet.runs.artifacts import Artifact, artifact_name, write_index
 from fleet.runs.events import (
@@ -46,6 +48,7 @@ from fleet.runs.rooms import CONDUCTOR, RunRoom
 from fleet.runs.summary import summarize
 from fleet.settings import Settings, without_secrets
 from roundtable.errors import RoundtableError
+from roundtable.harmless import indented
 from roundtable.message import Activity
 from roundtable.ping import Ping
 
@@ -54,6 +57,9 @@ __all__ = ["Watcher", "conduct"]
 #: What of a decision is posted to the room, in characters: its head, its outcome and its dissent, not its digest.
 _POSTED_CHARS = 4_000
 
+
+#: Signals that end a run: from the keyboard, from another process, from a terminal that closes.
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 #: The part of a team's time after which those who wait for slower members take their last turn.
 _LAST_CALL = 0.8
@@ -89,20 +95,55 @@ async def conduct(
 
     Raises:
         UsageProblem, StorageFailed: the run folder cannot be made; nothing was started.
+        RuntimeMissing: a program or a working directory is not there; nothing was started.
     """
     watcher = watcher or Watcher()
+    check_seats(plan, settings)
     folder = RunFolder.create(plan.run, below=settings.folder, output=output)
+    interruption = _Interruption()
     try:
-        watcher.on_folder(folder)
-        return await _Conductor(plan, settings, folder, watcher).run()
+        async with anyio.create_task_group() as listening:
+            await listening.start(interruption.heed)
+            watcher.on_folder(folder)
+            result = await _Conductor(plan, settings, folder, watcher, interruption).run()
+            listening.cancel_scope.cancel()
     finally:
         folder.close()
+    return result
+
+
+class _Interruption:
+    """The signal that ended a run, if one did."""
+
+    def __init__(self) -> None:
+        self.work = anyio.CancelScope()  #: what it ends
+        self.number: int | None = None
+
+    async def heed(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
+        """Once ends the run cleanly; twice ends this process, and every member's warden ends its tree."""
+        # Who started us so that a closed terminal does not matter (nohup) has SIGHUP ignored, and it stays so.
+        numbers = [number for number in _ENDING if signal.getsignal(number) is not signal.SIG_IGN]
+        with anyio.open_signal_receiver(*numbers) as signals:
+            task_status.started()
+            async for number in signals:
+                if self.number is not None:
+                    os._exit(128 + number)
+                self.number = int(number)
+                self.work.cancel()
 
 
 class _Conductor:
     """One run from its first event to its last."""
 
-    def __init__(self, plan: Plan, settings: Settings, folder: RunFolder, watcher: Watcher) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        settings: Settings,
+        folder: RunFolder,
+        watcher: Watcher,
+        interruption: _Interruption,
+    ) -> None:
+        self._interruption = interruption
         self._plan = plan
         self._settings = settings
         self._folder = folder
@@ -113,42 +154,28 @@ class _Conductor:
         self._ended_at, self._seconds = "", 0.0
         self._team = plan.teams[0]  # the plan refuses more than one
         self._members: tuple[Member, ...] = ()
-        self._interrupted_by: int | None = None
         self._error: FleetError | RoundtableError | None = None
         self._decision: Decision | None = None
         self._pings = self._notices = self._digests = self._chars_read = 0
 
     async def run(self) -> RunResult:
         """The whole run; see ``conduct``."""
-        self._write_state(RunState.RUNNING)
-        add_to_index(
-            self._settings.home.root / "runs" / "index.jsonl",
-            {"run": self._plan.run, "folder": str(self._folder.path), "started": self._started_at},
-        )
-        async with anyio.create_task_group() as listening:
-            with anyio.CancelScope() as work:
-                await listening.start(self._heed_signals, work)
-                try:
-                    await self._work()
-                except* (FleetError, RoundtableError) as group:
-                    self._error = _first(group)
-            listening.cancel_scope.cancel()
+        with self._interruption.work:
+            try:
+                await self._work()
+            except* (FleetError, RoundtableError) as group:
+                self._error = _first(group)
+            except* Exception as group:  # a fault of ours, too, leaves a run with a record of its end
+                self._error = self._error or self._fault(group)
         return self._finish()
-
-    async def _heed_signals(
-        self, work: anyio.CancelScope, *, task_status: anyio.abc.TaskStatus[None]
-    ) -> None:
-        """Once ends the run cleanly; twice ends this process, and every member's warden ends its tree."""
-        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-            task_status.started()
-            async for number in signals:
-                if self._interrupted_by is not None:
-                    os._exit(128 + number)
-                self._interrupted_by = int(number)
-                work.cancel()
 
     async def _work(self) -> None:
         plan, team = self._plan, self._team
+        self._write_state(RunState.RUNNING)
+        add_to_index(
+            self._settings.home.root / "runs" / "index.jsonl",
+            {"run": plan.run, "folder": str(self._folder.path), "started": self._started_at},
+        )
         self._journal.append(
             RunStarted(
                 run=plan.run,
@@ -307,6 +334,7 @@ class _Conductor:
         decision = decide(
             [(member.seat, member.final) for member in self._members],
             absent=[member.seat for member in absent],
+            quorum=team.quorum,
             head=self._decision_head(),
             attendance=notice_line(self._members, limit=None),
             digest=digest.text,
@@ -333,16 +361,24 @@ class _Conductor:
     def _decision_head(self) -> list[str]:
         lines = [
             f"Decision of record · {self._plan.fleet} · run {self._plan.run}",
-            f"Task: {self._plan.task}",
+            f"Task: {indented(self._plan.task)}",
         ]
         if self._plan.is_rehearsal:
             lines.append("Rehearsal: no model was used; the members argued by rule from their briefs.")
         return lines
 
+    def _fault(self, group: BaseExceptionGroup[Exception]) -> InternalFault:
+        error: BaseException = group
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        crash = self._folder.path / "crash.txt"
+        self._try(lambda: self._folder.write("crash.txt", "".join(traceback.format_exception(group))))
+        return InternalFault(type(error).__name__, str(error), crash)
+
     def _finish(self) -> RunResult:
         """Write the last records. A disk that fails now cannot hide what ended the run."""
         self._ended_at, self._seconds = timestamp(), round(anyio.current_time() - self._began, 3)
-        over = "interrupted" if self._interrupted_by is not None else "the run failed"
+        over = "interrupted" if self._interruption.number is not None else "the run failed"
         for member in self._members:
             if not member.is_over:
                 member.end(MemberState.INTERRUPTED, over)
@@ -350,13 +386,13 @@ class _Conductor:
                     team=self._team.name, seat=member.seat, state=member.state, reason=member.reason
                 )
                 self._try(partial(self._journal.append, ended))
-        if not self._notices and self._members:
+        if not self._notices:
             self._try(lambda: self._give_notice(notice_line(self._members, run=self._plan.run)))
         self._try(
             lambda: write_index(
                 self._folder,
                 [
-                    (m.seat, m.state, m.artifact.path.stat().st_size, m.artifact.path.name)
+                    (m.seat, m.standing, m.artifact.size_bytes, self._folder.relative(m.artifact.path))
                     for m in self._members
                 ],
             )
@@ -390,7 +426,7 @@ class _Conductor:
             conducted=Conducted(
                 chars_read=self._chars_read, pings=self._pings, notices=self._notices, digests=self._digests
             ),
-            interrupted_by=self._interrupted_by,
+            interrupted_by=self._interruption.number,
             error=ErrorResult(code=error.code, message=str(error), hint=error.hint) if error else None,
             error_exit_code=error.exit_code if error else 1,
         )

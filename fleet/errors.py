@@ -11,6 +11,7 @@
     ├── RunFailed                     1    run-failed       the run itself broke, not one of its members
     │   ├── StorageFailed             1    storage-failed   the run folder cannot be written
     │   └── RoomUnavailable           1    room-unavailable no broker answers and none could be started
+    │   └── InternalFault             1    internal         a fault of Fleet itself; the run's record tells where
     └── ChildNotStarted               1    not-started      a program could not be executed
 
 Errors carry data and write their own sentence: one line, then a hint that says what to do.
@@ -25,6 +26,7 @@ __all__ = [
     "AgreementNeeded",
     "ChildNotStarted",
     "FleetError",
+    "InternalFault",
     "InvalidFile",
     "NotBuilt",
     "Problem",
@@ -116,10 +118,11 @@ class StorageFailed(RunFailed):
 
     code = "storage-failed"
 
-    def __init__(self, path: Path, reason: str) -> None:
+    def __init__(self, path: Path, reason: str, *, hint: str | None = None) -> None:
         super().__init__(
             f"cannot write {path}: {reason}",
-            hint="free some space or choose another folder with --output; what was written before stays readable",
+            hint=hint
+            or "free some space or choose another folder with --output; what was written before stays readable",
         )
         self.path = path
         self.reason = reason
@@ -129,6 +132,17 @@ class RoomUnavailable(RunFailed):
     """No broker serves this user's rooms and none could be started."""
 
     code = "room-unavailable"
+
+
+class InternalFault(RunFailed):
+    """Something went wrong that is no error of ours to tell of; ``crash`` is the file with the traceback."""
+
+    code = "internal"
+
+    def __init__(self, kind: str, text: str, crash: Path) -> None:
+        line = " ".join(text.split())[:200]
+        super().__init__(f"internal error: {kind}: {line}", hint=f"please report it with {crash}")
+        self.crash = crash
 
 
 class ChildNotStarted(FleetError):

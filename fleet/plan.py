@@ -32,9 +32,6 @@ __all__ = [
 #: A run in which nothing names a deadline has half an hour, like most of its kind.
 DEFAULT_DEADLINE_SECONDS = 1800.0
 
-#: The name of the orchestrating loop in a room; a seat may not have it.
-_CONDUCTOR = "conductor"
-
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
@@ -170,10 +167,6 @@ def _team(
     team = blueprint.teams[name]
     budgets = blueprint.defaults.budgets
     seats = tuple(_seat(loaded, team, seat, settings, options, briefs) for seat in seats_of(team))
-    if any(seat.name == _CONDUCTOR for seat in seats):
-        raise UsageProblem(
-            f'team {name}: a seat may not be called "{_CONDUCTOR}"', hint="give the member another name"
-        )
     return TeamPlan(
         name=name,
         mode=team.mode,
@@ -311,7 +304,7 @@ def _team_data(team: TeamPlan) -> dict[str, Any]:
                 "command": list(seat.command) if seat.command else None,
                 "model": seat.model,
                 "cwd": str(seat.cwd),
-                "env": {name: "***" if is_secret(name) else value for name, value in seat.env.items()},
+                "env": {name: "***" if is_secret(name, value) else value for name, value in seat.env.items()},
                 "turn_timeout_seconds": seat.turn_timeout_seconds,
             }
             for seat in team.seats

@@ -286,7 +286,8 @@ class _Child:
         try:
             while left and fd in self._open:
                 await anyio.wait_writable(fd)
-                left = left[os.write(fd, left[:_CHUNK_BYTES]) :]
+                if fd in self._open:  # it may have been closed between the wait and now
+                    left = left[os.write(fd, left[:_CHUNK_BYTES]) :]
         except (BrokenPipeError, anyio.ClosedResourceError):
             pass
 

@@ -5,6 +5,7 @@ Below the command line nothing asks the environment; it is handed down from here
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +19,13 @@ from roundtable.home import Home
 __all__ = ["Settings", "is_secret", "resolve", "without_secrets"]
 
 #: Parts of a variable's name that make its value a secret, whoever set it.
-_SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL")
+_SECRET_PARTS = ("KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL")
+
+#: Last words of such a name: ``GH_PAT``, ``NPM_AUTH``, ``SENTRY_DSN``; not ``SSH_AUTH_SOCK``, which members need.
+_SECRET_ENDS = ("PAT", "AUTH", "DSN", "COOKIE", "PRIVATE")
+
+#: A URL with a password in it.
+_SECRET_VALUE = re.compile(r"[a-z][a-z0-9+.-]*://[^/\s:@]*:[^/\s@]+@", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +66,19 @@ def resolve(environ: Mapping[str, str], *, folder: Path) -> Settings:
     )
 
 
-def is_secret(name: str) -> bool:
+def is_secret(name: str, value: str) -> bool:
     """Whether a variable's value is never shown and not handed to members unasked."""
-    return any(word in name.upper() for word in _SECRET_WORDS)
+    upper = name.upper()
+    has_secret_name = any(part in upper for part in _SECRET_PARTS) or upper.split("_")[-1] in _SECRET_ENDS
+    return has_secret_name or _SECRET_VALUE.search(value) is not None
 
 
 def without_secrets(environ: Mapping[str, str]) -> dict[str, str]:
-    """``environ`` without the variables whose names look like secrets, and without another run's ``FLEET_*``."""
+    """``environ`` without what looks like a secret, and without another run's ``FLEET_*``."""
     return {
         name: value
         for name, value in environ.items()
-        if not is_secret(name) and (name == "FLEET_HOME" or not name.startswith("FLEET_"))
+        if not is_secret(name, value) and (name == "FLEET_HOME" or not name.startswith("FLEET_"))
     }
 
 

@@ -18,6 +18,7 @@ FLOORS = (
     ("fleet.blueprint",),
     ("fleet.agents",),
     ("fleet.plan",),
+    ("fleet.check",),
     ("fleet.runs", "fleet.roles"),
     ("fleet.deliberation", "fleet.report", "fleet.tmux"),
     ("fleet.conductor",),

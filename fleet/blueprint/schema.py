@@ -34,6 +34,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from pydantic_core.core_schema import NullableSchema, WithDefaultSchema
 
 from fleet.deadline import parse_duration
+from roundtable.message import is_topic
 
 __all__ = [
     "COLORS",
@@ -62,6 +63,8 @@ MAX_DEADLINE_MS = 2_147_483_647
 DEFAULT_TURN_SECONDS = 300.0
 #: Names of rooms and members on the wire are at most this long.
 MAX_NAME = 64
+#: The name of the orchestrating loop in a room.
+CONDUCTOR = "conductor"
 #: Names that `color` takes beside ``#rrggbb``.
 COLORS = (
     *("black", "blue", "cyan", "gray", "green", "grey", "magenta"),
@@ -167,6 +170,12 @@ def _variable(text: str) -> str:
     return text
 
 
+def _topic(text: str) -> str:
+    if not is_topic(text):
+        raise _wrong("expected one line of 1 to 200 characters")
+    return text
+
+
 def _color(text: str) -> str:
     if text not in COLORS and re.fullmatch(r"#[0-9a-fA-F]{6}", text) is None:
         raise _wrong(f"is not a color; allowed: #rrggbb, {', '.join(COLORS)}")
@@ -241,6 +250,8 @@ Raw = Annotated[str, StringConstraints(strip_whitespace=False), AfterValidator(_
 Variable = Annotated[
     str, AfterValidator(_variable), Field(json_schema_extra={"pattern": "^[A-Za-z_][A-Za-z0-9_]*$"})
 ]
+#: What a room takes as its topic.
+Topic = Annotated[str, AfterValidator(_topic), Field(json_schema_extra={"minLength": 1, "maxLength": 200})]
 Color = Annotated[
     str,
     AfterValidator(_color),
@@ -425,7 +436,7 @@ class Team(StrictModel):
     mode: Mode
     members: Annotated[Listed[Member], Field(min_length=1)]
     room: Name | None = None
-    topic: Text | None = None
+    topic: Topic | None = None
     rounds: Annotated[int, Field(ge=1, le=MAX_ROUNDS)] = 2
     protocol: Protocol = "free"
     drive: Drive = "runtime"
@@ -499,6 +510,13 @@ class Team(StrictModel):
             name = member.get("name") if isinstance(member, dict) else None
             if isinstance(name, str) and names[name.strip()] > 1:
                 yield ("members", index, "name"), f'"{name.strip()[:80]}" is taken more than once; use count'
+            key = "agent" if name is None else "name"
+            seat = member.get(key) if isinstance(member, dict) else None
+            if isinstance(seat, str) and seat.strip() == CONDUCTOR and _whole(member.get("count", 1)) == 1:
+                yield (
+                    ("members", index, key),
+                    f'a seat may not be called "{CONDUCTOR}", the name of who runs the team',
+                )
 
 
 class Blueprint(StrictModel):

@@ -260,7 +260,7 @@ def _judge(table: Table, seat: SeatPlan, member: Member, record: TurnRecord) -> 
 
 def _absence(table: Table, member: Member) -> str:
     given = "" if math.isinf(table.seconds_given) else f" after {show_seconds(table.seconds_given)}"
-    return f"still talking{given}" if member.answers else "never answered"
+    return f"still talking{given}" if member.has_spoken else "never answered"
 
 
 def _end(table: Table, member: Member, state: MemberState, reason: str | None) -> None:

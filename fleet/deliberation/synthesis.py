@@ -18,6 +18,7 @@ def decide(
     finals: Sequence[tuple[str, Final | None]],
     *,
     absent: Sequence[str],
+    quorum: int,
     head: Sequence[str],
     attendance: str,
     digest: str,
@@ -25,11 +26,11 @@ def decide(
 ) -> Decision:
     """The decision from ``(seat, final)`` of the whole roster, in seat order.
 
-    ``head`` lines open the text; ``attendance`` is the notice's sentence; ``digest`` is what the decision rests on;
-    ``artifact_of`` tells where the rest of a FINAL line lies that was cut.
+    ``quorum`` is how many had to conclude; ``head`` lines open the text; ``attendance`` is the notice's sentence;
+    ``digest`` is what the decision rests on; ``artifact_of`` tells where the rest of a FINAL line lies that was cut.
     """
-    groups: dict[tuple[str, int], list[str]] = {}
-    words: dict[tuple[str, int], str] = {}
+    groups: dict[tuple[str, str], list[str]] = {}
+    words: dict[tuple[str, str], str] = {}
     for seat, final in finals:
         if final is not None:
             groups.setdefault(final.key, []).append(seat)
@@ -47,6 +48,7 @@ def decide(
             attendance,
             "",
             *_outcome_lines(outcome, positions, dissent, has_majority, len(finals)),
+            *_quorum_lines(sum(final is not None for _, final in finals), quorum),
             "",
             "What it rests on:",
             "",
@@ -55,6 +57,7 @@ def decide(
     )
     return Decision(
         outcome=outcome,
+        agreed=positions[0].seats if has_majority else (),
         positions=positions,
         dissent=dissent,
         open_questions=(),
@@ -78,6 +81,12 @@ def _outcome_lines(
             *map(_position_line, positions),
         ]
     return ["Outcome: none; nobody reached a FINAL line."]
+
+
+def _quorum_lines(reached: int, quorum: int) -> list[str]:
+    return (
+        [f"Quorum missed: {reached} reached a FINAL line, {quorum} were needed."] if reached < quorum else []
+    )
 
 
 def _position_line(position: Position) -> str:

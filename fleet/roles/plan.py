@@ -50,7 +50,7 @@ def _role(launch: Launch) -> list[str]:
         f"  brief   {brief}",
     ]
     if launch.env:
-        shown = (f"{name}={'***' if is_secret(name) else value}" for name, value in launch.env.items())
+        shown = (f"{name}={'***' if is_secret(name, value) else value}" for name, value in launch.env.items())
         lines.append(f"  env     {printable(' '.join(shown))}")
     lines.append(f"  command {_command(launch)}")
     first, *rest = launch.footer.splitlines()

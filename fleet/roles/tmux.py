@@ -95,7 +95,7 @@ trap 'exit 143' TERM
 #: The head of the file that holds every seat. A shell reads it one `if` at a time and is gone at its own.
 _SEATS = """\
 # The empty line first: tmux scrolls a dead pane up by one.
-stay() { printf '%s\\n' '' "$@"; exit 127; }
+stay() { printf '%s\\n' '' "$@"; sleep 1; exit 127; }
 unset CDPATH
 """
 

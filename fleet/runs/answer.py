@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import re
 from dataclasses import dataclass
+from hashlib import sha256
 
 from roundtable.harmless import harmless_line
 
@@ -35,12 +36,13 @@ class Final:
 
     text: str
     chars: int
+    rest: str = ""  #: a hash of what was cut, ``""`` if nothing was
 
     @property
-    def key(self) -> tuple[str, int]:
-        """Equal for two conclusions that differ only in case, blanks and end punctuation."""
-        words = " ".join(self.text.casefold().split()).rstrip(" .!?;:,…")
-        return words, self.chars if self.chars > FINAL_CHARS else 0
+    def key(self) -> tuple[str, str]:
+        """Equal for conclusions that differ only in case, blanks and end punctuation; what was cut counts as it is."""
+        words = " ".join(self.text.casefold().split())
+        return (words if self.rest else words.rstrip(" .!?;:,…") or words), self.rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,7 @@ class AnswerReader:
         self._chars = 0
         self._line = ""
         self._line_chars = 0
+        self._overflow = sha256()  # of what a line has beyond what is looked at
         self._fence: str | None = None
         self._final: Final | None = None
         self.last_line = ""  #: the last line that is not blank, cut at 200 characters
@@ -110,11 +113,15 @@ class AnswerReader:
         room = _LINE_CHARS - len(self._line)
         if room > 0:
             self._line += text[start : min(end, start + room)]
+        if end - start > room and self._line.lstrip().startswith("FINAL:"):
+            self._overflow.update(text[start + max(room, 0) : end].encode("utf-8", "surrogatepass"))
         self._line_chars += end - start
 
     def _end_line(self) -> None:
-        line, chars = self._line, self._line_chars
+        line, chars, overflow = self._line, self._line_chars, self._overflow
         self._line, self._line_chars = "", 0
+        if chars > _LINE_CHARS:
+            self._overflow = sha256()
         if line.strip():
             self.last_line = line.strip()[:200]
         fence = _FENCE.match(line)
@@ -130,6 +137,10 @@ class AnswerReader:
         if stripped.startswith("FINAL:"):
             text = stripped.removeprefix("FINAL:").strip()
             if text:
-                self._final = Final(
-                    harmless_line(text[:FINAL_CHARS]), len(text) if chars <= _LINE_CHARS else chars
-                )
+                self._final = _final(text, chars, overflow.hexdigest() if chars > _LINE_CHARS else "")
+
+
+def _final(text: str, line_chars: int, overflow: str) -> Final:
+    shown, rest = text[:FINAL_CHARS], text[FINAL_CHARS:]
+    cut = sha256(f"{rest}{overflow}".encode("utf-8", "surrogatepass")).hexdigest() if rest else ""
+    return Final(harmless_line(shown), line_chars if overflow else len(text), cut)

@@ -25,6 +25,7 @@ class Artifact:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.size_bytes = 0  #: what has been written
         self._ends_in_newline = True
         with writing(path):
             self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -44,12 +45,8 @@ class Artifact:
             view = memoryview(data)
             while view:
                 view = view[os.write(self._descriptor, view) :]
+        self.size_bytes += len(data)
         self._ends_in_newline = data.endswith(b"\n") if data else self._ends_in_newline
-
-    @property
-    def size_bytes(self) -> int:
-        """How large the file is now."""
-        return os.fstat(self._descriptor).st_size
 
     def close(self) -> None:
         """Close the file; the path stays."""

@@ -29,12 +29,12 @@ def new_run_id() -> str:
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[None]:
+def writing(path: Path, *, hint: str | None = None) -> Iterator[None]:
     """Turn an ``OSError`` of the body into ``StorageFailed`` naming ``path``."""
     try:
         yield
     except OSError as error:
-        raise StorageFailed(path, error.strerror or str(error)) from error
+        raise StorageFailed(path, error.strerror or str(error), hint=hint) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +50,14 @@ class RunFolder:
         """Make ``below/.fleet/runs/<run>/``, or use ``output``, and take its lock.
 
         Raises:
-            UsageProblem: ``output`` already holds a run.
+            UsageProblem: ``output`` is something else than a new or empty folder.
             StorageFailed: the folder cannot be made.
         """
         path = (below / ".fleet" / "runs" / run if output is None else output).absolute()
         with writing(path):
+            if output is not None:
+                _refuse_taken(path)
             path.mkdir(parents=True, exist_ok=output is not None, mode=0o700)
-            if (path / "run.json").exists() or (path / "events.jsonl").exists():
-                raise UsageProblem(f"{path} already holds a run", hint="give --output a new folder")
             path.chmod(0o700)
             (path / ".gitignore").write_text("*\n")
             (path / "artifacts").mkdir(exist_ok=True)
@@ -102,9 +102,18 @@ class RunFolder:
         return self.write(name, json.dumps(value, ensure_ascii=False, indent=2) + "\n")
 
 
+def _refuse_taken(path: Path) -> None:
+    """A run makes its folder its own (mode, .gitignore), so it takes none that holds anything."""
+    if path.exists() and not path.is_dir():
+        raise UsageProblem(f"--output: {path} is not a folder", hint="give --output a new folder")
+    if path.is_dir() and any(path.iterdir()):
+        what = "already holds a run" if (path / "run.json").exists() else "is not empty"
+        raise UsageProblem(f"--output: {path} {what}", hint="give --output a new folder")
+
+
 def add_to_index(index: Path, entry: Mapping[str, Any]) -> None:
     """Append one line to ``$FLEET_HOME/runs/index.jsonl``, which finds runs from any folder."""
-    with writing(index):
+    with writing(index, hint="it is below FLEET_HOME, which must be a folder of yours"):
         index.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with open(index, "a", encoding="utf-8") as file:
             file.write(json.dumps(entry, ensure_ascii=False) + "\n")

@@ -46,7 +46,7 @@ class Member:
         self.final: Final | None = None
         self.last_words = ""
         self.turns = 0
-        self.answers = 0
+        self.has_spoken = False  #: whether anything ever came from it, answered or not
         self.seconds = 0.0
         self.usage = Usage()
 
@@ -59,6 +59,11 @@ class Member:
     def is_over(self) -> bool:
         """Whether the member has ended, well or badly."""
         return self.state not in {MemberState.SEATED, MemberState.JOINED, MemberState.TALKING}
+
+    @property
+    def standing(self) -> str:
+        """The state, and what is the matter with it if anything is."""
+        return f"{self.state} ({self.reason})" if self.reason else self.state.value
 
     def end(self, state: MemberState, reason: str | None = None) -> None:
         """Put the member into its last state; the first one stands."""
@@ -87,6 +92,7 @@ class Member:
         reader = AnswerReader()
 
         def take(data: bytes) -> None:
+            self.has_spoken = True
             self.artifact.write(data)
             reader.feed(data)
             if on_line and reader.last_line != shown[-1]:
@@ -109,7 +115,6 @@ class Member:
             if answer.is_empty:
                 outcome = Failed("empty answer")
             else:
-                self.answers += 1
                 self.last_words = answer.head
         return TurnRecord(self.turns, phase, outcome, answer, anyio.current_time() - began)
 

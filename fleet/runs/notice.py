@@ -15,6 +15,9 @@ __all__ = ["NOTICE_CHARS", "attendance", "notice_line"]
 #: What may enter the conductor's context unasked.
 NOTICE_CHARS = 300
 
+#: What a group takes when none of its names fits: `` No FINAL: +50.``
+_COUNT_CHARS = 16
+
 _FAILED = {MemberState.FAILED, MemberState.TIMED_OUT}
 
 
@@ -29,22 +32,31 @@ def attendance(members: Sequence[Member]) -> tuple[int, list[Member], list[Membe
 def notice_line(
     members: Sequence[Member], *, run: str | None = None, limit: int | None = NOTICE_CHARS
 ) -> str:
-    """``3 of 5 finished. Absent: bob (still talking after 10m). Failed: dan (exit 1).``, led by the run's id."""
+    """``3 of 5 finished. Absent: bob (still talking after 10m). Failed: dan (exit 1).``, led by the run's id.
+
+    Members that finished without a FINAL line are named too; the decision has nothing of them.
+    """
     finished, absent, failed = attendance(members)
+    silent = [member for member in members if member.state is MemberState.FINAL and member.final is None]
     head = f"{finished} of {len(members)} finished."
     line = f"{run}: {head}" if run else head
-    for title, group in (("Absent", absent), ("Failed", failed)):
-        if group:
-            room = None if limit is None else limit - len(line) - (20 if group is absent and failed else 0)
-            line += _names(title, group, room)
+    groups = {
+        "Absent": [f"{member.seat} ({member.reason})" if member.reason else member.seat for member in absent],
+        "Failed": [f"{member.seat} ({member.reason})" if member.reason else member.seat for member in failed],
+        "No FINAL": [member.seat for member in silent],
+    }
+    shown = {title: names for title, names in groups.items() if names}
+    for left, (title, names) in zip(range(len(shown) - 1, -1, -1), shown.items(), strict=True):
+        # Every group after this one keeps room for at least a count.
+        room = None if limit is None else limit - len(line) - left * _COUNT_CHARS
+        line += _names(title, names, room)
     return line
 
 
-def _names(title: str, group: Sequence[Member], room: int | None) -> str:
-    parts = [f"{m.seat} ({m.reason})" if m.reason else m.seat for m in group]
+def _names(title: str, parts: Sequence[str], room: int | None) -> str:
     for shown in range(len(parts), -1, -1):
         more = len(parts) - shown
-        text = f" {title}: " + ", ".join(parts[:shown] + ([f"+{more}"] if more else [])) + "."
+        text = f" {title}: " + ", ".join([*parts[:shown]] + ([f"+{more}"] if more else [])) + "."
         if room is None or len(text) <= room:
             return text
     return f" {title}: +{len(parts)}."

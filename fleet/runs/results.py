@@ -75,9 +75,14 @@ class Position(_Value, frozen=True, kw_only=True):
 
 
 class Decision(_Value, frozen=True, kw_only=True):
-    """The decision of record. ``outcome`` is the majority's conclusion, ``split``, or ``none`` without any FINAL."""
+    """The decision of record.
+
+    ``outcome`` is the majority's conclusion, ``split``, or ``none`` without any FINAL; ``agreed`` are the seats of
+    that majority and empty for the other two, whatever words a conclusion has.
+    """
 
     outcome: str
+    agreed: tuple[str, ...]
     positions: tuple[Position, ...]
     dissent: tuple[Position, ...]
     open_questions: tuple[str, ...]

@@ -78,6 +78,11 @@ class RunRoom:
             self._record_path.touch(mode=0o600)
         try:
             await self._connect()
+        except Refused as error:
+            hint = error.hint
+            if error.code == "reserved":
+                hint = "another run holds this room; wait for it, or give the team another room"
+            raise RoomUnavailable(str(error), hint=hint) from error
         except RoundtableError as error:
             raise RoomUnavailable(str(error), hint=error.hint) from error
         conductor = self._clients[CONDUCTOR]

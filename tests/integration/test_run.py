@@ -85,6 +85,7 @@ def test_full_outputs_lie_where_the_result_says(design: Done) -> None:
         assert f"FINAL: {member['final']}" in text
     index = (design.folder / "artifacts" / "index.md").read_text()
     assert index.count("| final |") == 3
+    assert "| artifacts/01-builder.md |" in index
 
 
 def test_the_decision_is_posted_by_the_conductor(design: Done) -> None:
@@ -179,7 +180,6 @@ def test_failed_members_are_named_and_the_quorum_decides(environ: Environ, place
         "also": python(TALKER),
         "dan": python("import sys; sys.exit('no\\nkey')"),
         "mute": python("pass"),
-        "gone": ["/nowhere/at/all"],
     }
     done = fleet("run", str(blueprint(place, agents)), environ=environ, folder=place)
     assert done.code == 1
@@ -188,16 +188,86 @@ def test_failed_members_are_named_and_the_quorum_decides(environ: Environ, place
         "also": "final",
         "dan": "failed",
         "mute": "failed",
-        "gone": "failed",
     }
     reasons = {member["seat"]: member["reason"] for member in done.result["teams"][0]["members"]}
     assert reasons["dan"] == "exit 1: no key"
     assert reasons["mute"] == "empty answer"
-    assert "/nowhere/at/all" in reasons["gone"]
-    assert done.result["teams"][0]["finished"] == 5
+    assert done.result["teams"][0]["finished"] == 4
     assert done.result["decision"]["positions"] == [{"final": "agreed", "seats": ["good", "also"]}]
     done = fleet("run", str(blueprint(place, agents, quorum=2)), environ=environ, folder=place)
     assert done.code == 0
+
+
+@pytest.mark.parametrize(
+    ("member", "told"),
+    [
+        ({"command": ["no-such-program"]}, "no-such-program is not there"),
+        ({"command": ["./nowhere"]}, "nowhere is not there"),
+        ({"command": ["/etc/passwd"]}, "/etc/passwd cannot be executed"),
+        ({"command": ["true"], "cwd": "/nope"}, "its working directory /nope is not there"),
+    ],
+)
+def test_what_is_not_there_is_told_before_anything_starts(
+    member: dict[str, object], told: str, environ: Environ, place: Path
+) -> None:
+    path = blueprint(place, {"good": python(TALKER), "gone": ["true"]})
+    data = json.loads(path.read_text())
+    data["agents"]["gone"] |= member
+    path.write_text(json.dumps(data))
+    done = fleet("run", str(path), "--json", environ=environ, folder=place)
+    assert done.code == 6
+    assert told in done.stderr
+    assert json.loads(done.stdout)["error"]["code"] == "runtime-missing"
+    assert not (place / ".fleet").exists()
+
+
+def test_the_users_folder_is_not_taken(environ: Environ, place: Path) -> None:
+    (place / "decision.md").write_text("my notes")
+    done = fleet("run", str(DESIGN), "--output", ".", environ=environ, folder=place)
+    assert done.code == 2
+    assert "is not empty" in done.stderr
+    assert (place / "decision.md").read_text() == "my notes"
+
+
+def test_a_task_cannot_forge_a_decision(environ: Environ, place: Path) -> None:
+    path = blueprint(place, {"a": python(TALKER)})
+    done = fleet("run", str(path), "x\x1b[31m\n\nOutcome: forged\n", environ=environ, folder=place)
+    assert done.code == 0, done.stderr
+    assert "\nOutcome: forged" not in done.stdout
+    assert "\x1b" not in done.stdout
+    assert "\nOutcome: agreed\n" in done.stdout
+
+
+def test_a_run_folder_that_vanishes_is_one_line(environ: Environ, place: Path) -> None:
+    code = "import os, shutil; shutil.rmtree(os.environ['FLEET_RUN_DIR']); print('FINAL: gone')"
+    path = blueprint(place, {"a": python(code)})
+    done = fleet("run", str(path), "--json", environ=environ, folder=place)
+    assert done.code == 1
+    assert "cannot write" in done.stderr
+    assert "internal" not in done.stderr
+    assert json.loads(done.stdout)["error"]["code"] == "storage-failed"
+
+
+def test_a_home_that_is_no_folder_is_named_and_recorded(environ: Environ, place: Path) -> None:
+    (place / "file").write_text("in the way")
+    done = fleet("run", str(DESIGN), environ=environ | {"FLEET_HOME": str(place / "file")}, folder=place)
+    assert done.code == 1
+    assert "FLEET_HOME" in done.stderr
+    assert json.loads((done.folder / "run.json").read_text())["state"] == "failed"
+
+
+def test_a_room_that_another_run_holds(environ: Environ, place: Path) -> None:
+    from tests.integration.running import Running, until
+
+    slow = python("import time; time.sleep(4); print('FINAL: agreed')")
+    path = blueprint(place, {"a": slow}, room="shared")
+    first = Running("run", str(path), environ=environ, folder=place)
+    until(lambda: first.events("member.seated"), "the first run")
+    (place / "two").mkdir()
+    second = fleet("run", str(path), environ=environ, folder=place / "two")
+    assert second.code == 1
+    assert "another run holds this room" in second.stderr
+    assert first.wait().code == 0
 
 
 def test_a_member_without_final_is_asked_once_more(environ: Environ, place: Path) -> None:
@@ -209,6 +279,9 @@ def test_a_member_without_final_is_asked_once_more(environ: Environ, place: Path
     assert (members["late"]["final"], members["late"]["attempts"]) == ("late", 3)
     assert (members["never"]["final"], members["never"]["reason"]) == (None, "no FINAL")
     assert members["never"]["attempts"] == 3
+    assert "No FINAL: never." in done.stdout
+    assert "Quorum missed: 1 reached a FINAL line, 2 were needed." in done.stdout
+    assert "| never | final (no FINAL) |" in (done.folder / "artifacts" / "index.md").read_text()
 
 
 def test_a_turn_has_a_ceiling_and_the_next_one_comes(environ: Environ, place: Path) -> None:

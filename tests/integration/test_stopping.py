@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -63,7 +64,7 @@ def test_a_stubborn_member_is_gone_at_the_deadline_twenty_times_out_of_twenty(
             assert alive_with(str(marks)) == []
             team = done.result["teams"][0]
             assert team["absent"][0] == "mule"
-            assert "mule (never answered)" in done.result["decision"]["text"]
+            assert "mule (still talking after 3s)" in done.result["decision"]["text"]
             assert {post["from"]["name"] for post in done.posts()} == {"ann", "bob", "conductor"}
             assert (done.folder / "artifacts" / "01-mule.md").stat().st_size > 0
     finally:
@@ -98,7 +99,9 @@ def test_nothing_is_left_when_the_runner_is_killed(environ: Environ, place: Path
     os.close(lock)
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 def test_a_signal_ends_the_run_cleanly(
     number: signal.Signals, code: int, environ: Environ, place: Path
 ) -> None:
@@ -117,6 +120,24 @@ def test_a_signal_ends_the_run_cleanly(
     assert [event["type"] for event in done.events].count("notice") == 1
     assert json.loads(done.stdout)["exit_code"] == code
     assert [post["from"]["name"] for post in done.posts()] == ["ann"]
+
+
+@pytest.mark.parametrize("milliseconds", [0, 5, 10, 15, 20, 30, 45, 60, 120])
+def test_a_signal_at_any_moment_of_a_start_is_an_interruption(
+    milliseconds: int, environ: Environ, place: Path
+) -> None:
+    path = blueprint(place, {"ann": python(SLOW), "bob": python(SLOW)})
+    running = Running("run", str(path), "--json", environ=environ, folder=place)
+    running.run_folder()
+    time.sleep(milliseconds / 1000)  # the moment is what is tried
+    running.process.send_signal(signal.SIGINT)
+    done = running.wait(10)
+    assert done.code == 130, done.stderr
+    assert json.loads(done.stdout)["state"] == "interrupted"
+    assert done.events[-1]["type"] == "run.ended"
+    assert [event["type"] for event in done.events].count("notice") == 1
+    assert json.loads((done.folder / "run.json").read_text())["state"] == "interrupted"
+    assert "Traceback" not in done.stderr
 
 
 def test_a_second_signal_does_not_wait(environ: Environ, place: Path) -> None:
@@ -207,5 +228,5 @@ def test_a_deadline_leaves_what_was_said(environ: Environ, place: Path) -> None:
     notice = next(event for event in done.events if event["type"] == "notice")
     assert notice["absent"][0] == "half"
     assert notice["line"].startswith(
-        f"{done.result['run']}: {notice['finished']} of 2 finished. Absent: half (never answered)"
+        f"{done.result['run']}: {notice['finished']} of 2 finished. Absent: half (still talking after 2s)"
     )

@@ -15,6 +15,7 @@ def decided(*finals: str | None, absent: tuple[str, ...] = ()) -> Decision:
     return decide(
         seats,
         absent=absent,
+        quorum=len(finals),
         head=["Decision of record"],
         attendance="x of y finished.",
         digest="[09:00] s0#1: hi",
@@ -25,6 +26,8 @@ def decided(*finals: str | None, absent: tuple[str, ...] = ()) -> Decision:
 def test_more_than_half_is_the_outcome_and_the_rest_is_dissent() -> None:
     decision = decided("Shard it.", "shard  it", "Keep one queue")
     assert decision.outcome == "Shard it."
+    assert decision.agreed == ("s0", "s1")
+    assert "Quorum" not in decision.text
     assert decision.positions[0].seats == ("s0", "s1")
     assert [position.seats for position in decision.dissent] == [("s2",)]
     assert "Agreed by 2 of 3: s0, s1." in decision.text
@@ -46,7 +49,8 @@ def test_absentees_count_against_a_majority() -> None:
 
 def test_nobody_concluded() -> None:
     decision = decided(None, None)
-    assert decision.outcome == "none"
+    assert (decision.outcome, decision.agreed) == ("none", ())
+    assert "Quorum missed: 0 reached a FINAL line, 2 were needed." in decision.text
     assert "nobody reached a FINAL line" in decision.text
 
 

@@ -51,7 +51,8 @@ def test_final_is_the_last_such_line_outside_fences(text: str, final: str | None
 
 def test_a_final_line_is_cut_and_keeps_its_length() -> None:
     final = read(b"FINAL: " + b"x" * 3000).final
-    assert final == Final("x" * FINAL_CHARS, 3000)
+    assert final is not None
+    assert (final.text, final.chars) == ("x" * FINAL_CHARS, 3000)
 
 
 def test_conclusions_are_equal_but_for_case_blanks_and_end_punctuation() -> None:
@@ -59,8 +60,19 @@ def test_conclusions_are_equal_but_for_case_blanks_and_end_punctuation() -> None
     assert Final("shard the queue", 15).key != Final("shard the queues", 16).key
 
 
-def test_two_long_conclusions_with_one_beginning_are_not_equal() -> None:
-    assert Final("x" * FINAL_CHARS, 2000).key != Final("x" * FINAL_CHARS, 2001).key
+@pytest.mark.parametrize("shared", [0, 900, 1_000, 3_000, 5_000, 70_000])
+def test_long_conclusions_are_equal_only_to_their_end(shared: int) -> None:
+    one, two, again = (
+        read(f"FINAL: {'b' * shared}{end}".encode(), size=61).final for end in ("one", "two", "one")
+    )
+    assert one is not None
+    assert two is not None
+    assert one.key != two.key
+    assert one == again
+
+
+def test_conclusions_of_nothing_but_punctuation_are_not_equal() -> None:
+    assert Final("!!!", 3).key != Final("...", 3).key
 
 
 def test_a_long_answer_is_posted_by_its_head_and_points_to_the_rest() -> None:

@@ -45,8 +45,19 @@ def test_a_folder_with_a_run_in_it_is_not_taken(tmp_path: Path) -> None:
 
 def test_a_file_in_the_way_is_one_clear_error(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("a file")
-    with pytest.raises(StorageFailed, match="File exists"):
+    with pytest.raises(UsageProblem, match="is not a folder"):
         RunFolder.create("rabcdefgh", below=tmp_path, output=tmp_path / "out")
+    with pytest.raises(StorageFailed, match="Not a directory"):
+        RunFolder.create("rabcdefgh", below=tmp_path, output=tmp_path / "out" / "run")
+
+
+def test_a_folder_of_the_users_is_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir(mode=0o755)
+    (tmp_path / "out" / "decision.md").write_text("my notes")
+    with pytest.raises(UsageProblem, match="is not empty"):
+        RunFolder.create("rabcdefgh", below=tmp_path, output=tmp_path / "out")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["decision.md"]
+    assert (tmp_path / "out").stat().st_mode & 0o777 == 0o755
 
 
 def test_a_file_is_replaced_whole_and_leaves_nothing_beside_it(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleet.agents.command import CommandAgent
+from fleet.runs.answer import Final
 from fleet.runs.artifacts import Artifact
 from fleet.runs.member import Member
 from fleet.runs.notice import NOTICE_CHARS, notice_line
@@ -31,8 +32,10 @@ def test_it_says_who_finished_and_who_did_not() -> None:
         member("dan", MemberState.FAILED, "exit 1"),
         member("eve", MemberState.FINAL, "no FINAL"),
     ]
+    members[0].final = Final("yes", 3)
     assert notice_line(members) == (
-        "3 of 5 finished. Absent: bob (still talking after 10m), carol (never answered). Failed: dan (exit 1)."
+        "3 of 5 finished. Absent: bob (still talking after 10m), carol (never answered). Failed: dan (exit 1). "
+        "No FINAL: eve."
     )
     assert notice_line(members[:1], run="rabcdefgh") == "rabcdefgh: 1 of 1 finished."
 
