@@ -19,13 +19,13 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 import anyio
-from anyio.abc import SocketStream
 
 from . import wire
 from .errors import BrokerUnavailable, ConnectionLost, MalformedFrame, Refused, RequestTimedOut, WireProblem
 from .home import Home
 from .message import Activity, Member, Message, RoomInfo
 from .spawn import ensure_broker
+from .stream import UnixStream, connect_unix
 
 __all__ = ["REQUEST_SECONDS", "Client", "Digested", "Joined", "Page", "Posted", "connect", "reach"]
 
@@ -108,10 +108,10 @@ async def connect(
     """
     start = anyio.current_time()
     deadline = start + REQUEST_SECONDS if deadline is None else deadline
-    stream: SocketStream | None = None
+    stream: UnixStream | None = None
     with anyio.CancelScope(deadline=deadline):
         try:
-            stream = await anyio.connect_unix(path)
+            stream = await connect_unix(path)
         except OSError as problem:
             raise BrokerUnavailable(path, problem.strerror or str(problem)) from problem
     if stream is None:
@@ -166,7 +166,7 @@ class Client:
     * ``ConnectionLost`` when the broker has gone or this client was closed.
     """
 
-    def __init__(self, stream: SocketStream, name: str) -> None:
+    def __init__(self, stream: UnixStream, name: str) -> None:
         self.name = name
         self.session_id = ""
         self.broker_id = ""
@@ -389,7 +389,7 @@ class Client:
             with anyio.CancelScope(shield=True, deadline=anyio.current_time() + _SEND_SECONDS) as scope:
                 try:
                     await self._stream.send(data)
-                except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
+                except (anyio.ClosedResourceError, OSError):
                     # What the broker said before it closed is still to be read; reading finds the end.
                     return
             if scope.cancelled_caught:
@@ -412,13 +412,7 @@ class Client:
             self._is_read = True
             try:
                 self._take(await self._stream.receive(_READ_BYTES))
-            except (
-                anyio.EndOfStream,
-                anyio.BrokenResourceError,
-                anyio.ClosedResourceError,
-                OSError,
-                WireProblem,
-            ):
+            except (anyio.EndOfStream, anyio.ClosedResourceError, OSError, WireProblem):
                 self._lose(None)
             finally:
                 self._is_read = False

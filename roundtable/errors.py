@@ -10,6 +10,7 @@
     ├── Refused                    1    (the wire's code) the broker answered with an error
     ├── ConnectionLost             1    connection-lost   the broker went away
     ├── RequestTimedOut            1    request-timed-out no answer in time
+    ├── OutputLost                 1    output-lost       standard output takes no more
     └── BrokerUnavailable          1    broker-unavailable no broker answers and none could be started
         ├── SocketPathTooLong           path-too-long     no socket path short enough could be found
         └── UnsafeFolder                unsafe-folder     rights or ownership that cannot be set right
@@ -19,6 +20,7 @@ Errors carry data and write their own sentence: one line, then a hint that says 
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "ConnectionLost",
     "FrameTooLarge",
     "MalformedFrame",
+    "OutputLost",
     "Refused",
     "RequestTimedOut",
     "RoundtableError",
@@ -108,9 +111,26 @@ class RequestTimedOut(RoundtableError):
     code = "request-timed-out"
 
     def __init__(self, request: str, seconds: float) -> None:
-        super().__init__(f"roundtable {request} request timed out after {seconds:g} s")
+        super().__init__(
+            f"roundtable {request} request timed out after {round(seconds, 1):g} s",
+            hint="the broker does not answer; its pid is in broker.pid beside the socket: stop it and call again",
+        )
         self.request = request
         self.seconds = seconds
+
+
+class OutputLost(RoundtableError):
+    """Standard output takes no more: who read it has gone, or the disk it goes to is full.
+
+    Not an ``OSError``, so that nobody between the writing and the border takes it for one of a file or a socket.
+    """
+
+    code = "output-lost"
+
+    def __init__(self, number: int | None, reason: str) -> None:
+        super().__init__(f"cannot write to standard output: {reason}")
+        self.is_reader_gone = number == errno.EPIPE
+        self.reason = reason
 
 
 class BrokerUnavailable(RoundtableError):
