@@ -281,7 +281,8 @@ class _Conductor:
         news = anyio.Event()
 
         def note(activity: Activity) -> None:
-            if activity.author != CONDUCTOR:
+            # A blocking team is awaited inline: its posts are recorded and wake nobody.
+            if activity.author != CONDUCTOR and not self._team.is_blocking:
                 ping.feed(activity, anyio.current_time())
                 news.set()
 

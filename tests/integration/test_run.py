@@ -298,6 +298,22 @@ def test_a_turn_has_a_ceiling_and_the_next_one_comes(environ: Environ, place: Pa
     assert turns[0]["reason"] == "turn over 2s"
 
 
+@pytest.mark.parametrize("is_blocking", [False, True])
+def test_a_blocking_team_wakes_nobody_before_its_notice(
+    is_blocking: bool, environ: Environ, place: Path
+) -> None:
+    slow = python("import os, time; time.sleep(1.2); print('FINAL: agreed')")
+    path = blueprint(place, {"a": slow, "b": slow}, rounds=2, blocking=is_blocking)
+    done = fleet("run", str(path), environ=environ, folder=place)
+    assert done.code == 0, done.stderr
+    conductor = done.result["conductor"]
+    assert (conductor["pings"] > 0) is not is_blocking
+    assert conductor["notices"] == 1
+    pings = [event["line"] for event in done.events if event["type"] == "ping"]
+    assert len(pings) == conductor["pings"]
+    assert all(line.startswith("Roundtable activity — #fleet-trial-team-") for line in pings)
+
+
 def test_pass_is_not_posted(environ: Environ, place: Path) -> None:
     code = "import os; print({'open': 'view', 'reply': 'PASS', 'final': 'FINAL: agreed'}[os.environ['FLEET_PHASE']])"
     done = fleet("run", str(blueprint(place, {"a": python(code)}, rounds=2)), environ=environ, folder=place)
