@@ -402,12 +402,20 @@ def _launch(spec: ChildSpec) -> bytes:
     for name in spec.env:
         if not name or "=" in name:
             raise ChildNotStarted(program, f"{name!r} cannot name a variable of the environment")
-    argv = tuple(os.fsencode(word) for word in spec.argv)
-    env = {os.fsencode(name): os.fsencode(value) for name, value in spec.env.items()}
-    cwd = os.fsencode(spec.cwd.absolute())
+    argv = tuple(_encoded(word) for word in spec.argv)
+    env = {_encoded(name): _encoded(value) for name, value in spec.env.items()}
+    cwd = _encoded(str(spec.cwd.absolute()))
     if any(b"\0" in text for text in (*argv, cwd, *env, *env.values())):
         raise ChildNotStarted(program, "a null byte in its arguments, folder or environment")
     return Launch(argv, cwd, env, spec.grace_seconds).encode()
+
+
+def _encoded(text: str) -> bytes:
+    """As the system got it from us; what the locale does not have is from a file of ours, and so UTF-8."""
+    try:
+        return os.fsencode(text)
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogateescape")
 
 
 def _harmless(tail: bytes) -> str:

@@ -1,15 +1,16 @@
-"""The commands of ``fleet``: a table, each in a file of its own that is imported only when it runs."""
+"""The commands of ``fleet``: a table, each in a file of its own that is imported only when it runs.
+
+Next to nothing is imported before ``main`` and ``roles`` begin: only from there on an interruption is quiet.
+"""
 
 from __future__ import annotations
 
 import sys
 
-from roundtable.overview import CommandTable, is_overview_wanted, overview
-
 __all__ = ["COMMANDS", "EXAMPLE", "SUMMARY", "main", "roles"]
 
 #: Command, where it lives, and its line in ``--help``.
-COMMANDS: CommandTable = {
+COMMANDS: dict[str, tuple[str, str, str]] = {
     "run": ("fleet.cli.run", "command", "Run a blueprint to a decision of record."),
     "validate": ("fleet.cli.validate", "command", "Check blueprints and roles manifests."),
     "schema": ("fleet.cli.schema", "command", "Print a JSON Schema."),
@@ -22,22 +23,54 @@ EXAMPLE = "fleet run blueprints/design.yaml 'Should we shard the queue?'"
 
 def main() -> None:
     """The ``fleet`` command."""
-    if is_overview_wanted(sys.argv[1:]):
-        sys.stdout.write(overview("fleet", SUMMARY, COMMANDS, EXAMPLE))
-        return
-    from fleet.cli.parser import group
-    from roundtable.commandline import invoke
+    words = sys.argv[1:]
+    try:
+        from roundtable.overview import is_overview_wanted, overview, show_page
 
-    sys.exit(invoke(group, program="fleet"))
+        if is_overview_wanted(words):
+            _exit(show_page(overview("fleet", SUMMARY, COMMANDS, EXAMPLE)))
+            return
+        _heed_signals(words)
+        from fleet.cli.parser import group
+        from roundtable.commandline import invoke
+
+        sys.exit(invoke(group, program="fleet"))
+    except KeyboardInterrupt:
+        _leave(words)
 
 
 def roles() -> None:
     """The ``roles`` command."""
-    if is_overview_wanted(sys.argv[1:]):
-        from fleet.cli.roles_page import PAGE
+    words = sys.argv[1:]
+    try:
+        from roundtable.overview import is_overview_wanted, show_page
 
-        sys.stdout.write(PAGE)
-        return
-    from fleet.cli.roles import main as parse
+        if is_overview_wanted(words):
+            from fleet.cli.roles_page import PAGE
 
-    parse()
+            _exit(show_page(PAGE))
+            return
+        _heed_signals(words)
+        from fleet.cli.roles import main as parse
+
+        parse()
+    except KeyboardInterrupt:
+        _leave(words)
+
+
+def _exit(code: int) -> None:
+    if code:
+        sys.exit(code)
+
+
+def _heed_signals(words: list[str]) -> None:
+    # Before the imports that take most of the start; for a page they would cost as much as the page.
+    from roundtable.early_signals import leave_on_signals
+
+    leave_on_signals(words)
+
+
+def _leave(words: list[str]) -> None:
+    from roundtable.early_signals import leave_early
+
+    leave_early(words)
