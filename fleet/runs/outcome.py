@@ -5,7 +5,6 @@ Pure. Where several exit codes apply, the first of ``130/143, 2, 6, 5, 3, 1, 4``
 
 from __future__ import annotations
 
-import signal
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -85,10 +84,6 @@ def exit_code(count: TeamCount, *, interrupted_by: int | None) -> int:
 
 def run_state(count: TeamCount, *, interrupted_by: int | None) -> RunState:
     """The final state that goes with ``exit_code``."""
-    return {
-        0: RunState.DONE,
-        1: RunState.FAILED,
-        3: RunState.DEADLINE,
-        128 + signal.SIGINT: RunState.INTERRUPTED,
-        128 + signal.SIGTERM: RunState.INTERRUPTED,
-    }[exit_code(count, interrupted_by=interrupted_by)]
+    if interrupted_by is not None:
+        return RunState.INTERRUPTED
+    return {0: RunState.DONE, 1: RunState.FAILED, 3: RunState.DEADLINE}[exit_code(count, interrupted_by=None)]

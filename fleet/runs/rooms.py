@@ -77,7 +77,7 @@ class RunRoom:
         with writing(self._record_path):
             self._record_path.touch(mode=0o600)
         try:
-            await self._connect()
+            await self._connect_again()
         except Refused as error:
             hint = error.hint
             if error.code == "reserved":
@@ -172,25 +172,34 @@ class RunRoom:
             for client in self._clients.values():
                 await client.aclose()
             epoch = self._epoch
-            for attempt in range(_TRIES):
-                try:
-                    await self._connect()
-                    if self._epoch != epoch:
-                        await self._refill()
-                    break
-                except ConnectionLost:
-                    if attempt == _TRIES - 1:
-                        raise RoomUnavailable(f"#{self.room}: the room broker keeps dying") from None
-                except RoundtableError as error:
-                    raise RoomUnavailable(str(error), hint=error.hint) from error
+            try:
+                await self._connect_again(than=epoch)
+            except RoundtableError as error:
+                raise RoomUnavailable(str(error), hint=error.hint) from error
             self._generation += 1
+
+    async def _connect_again(self, *, than: str = "") -> None:
+        """Connect, as often as a broker dies while that goes on; fill a room that is another ``than`` before."""
+        for attempt in range(_TRIES):
+            try:
+                await self._connect()
+                if than and self._epoch != than:
+                    await self._refill()
+                return
+            except ConnectionLost:
+                if attempt == _TRIES - 1:
+                    raise
 
     async def _connect(self) -> None:
         deadline = Deadline.after(_REQUEST_SECONDS, now=anyio.current_time()).at
         path = await ensure_broker(self._home, grace_seconds=_BROKER_GRACE_SECONDS, deadline=deadline)
         names = (CONDUCTOR, *self.seats)
         for name in names:
-            self._clients[name] = await connect(path, name=name, secret=self._secret, deadline=deadline)
+            try:
+                self._clients[name] = await connect(path, name=name, secret=self._secret, deadline=deadline)
+            except BrokerUnavailable as error:
+                # It answered a moment ago, so it has just died; that is worth another try.
+                raise ConnectionLost from error
         conductor = self._clients[CONDUCTOR]
         await conductor.reserve(self.room, names, self._secret)
         for name in names:
@@ -204,7 +213,7 @@ class RunRoom:
                 name: {id_ for id_, seq in self._ids.items() if seq <= mark}
                 for name, mark in self._read.items()
             }
-            self._ids.clear()
+            ids: dict[str, int] = {}  # a broker that dies again half-way leaves what was known as it is
             others: dict[str, Client] = {}
             try:
                 for message in self._recorded():
@@ -213,15 +222,16 @@ class RunRoom:
                         others[author] = await self._connect_guest(author)
                     client = self._clients.get(author) or others[author]
                     again = await client.post(self.room, message.text, id=message.id)
-                    self._ids[message.id] = again.message.seq
+                    ids[message.id] = again.message.seq
             finally:
                 for client in others.values():
                     await client.aclose()
+            self._ids = ids
             # Somebody may have spoken in the new room before us: read it from its beginning.
             self._recorded_seq = 0
             await self._fetch_new()
-            for name, ids in seen.items():
-                unseen = [seq for id_, seq in self._ids.items() if id_ not in ids]
+            for name, known in seen.items():
+                unseen = [seq for id_, seq in self._ids.items() if id_ not in known]
                 self._read[name] = min(unseen) - 1 if unseen else self._recorded_seq
 
     async def _connect_guest(self, name: str) -> Client:

@@ -100,6 +100,10 @@ class Terminal:
     def screen(self, session: str, window: str) -> str:
         return self.tmux("capture-pane", "-p", "-J", "-t", f"={session}:{window}")
 
+    def is_dead(self, session: str, window: str) -> bool:
+        """Whether the pane's program has ended. tmux does not always draw its line that says so."""
+        return self.tmux("display-message", "-p", "-t", f"={session}:{window}", "#{pane_dead}").strip() == "1"
+
     def argv(self, seat: str) -> list[str]:
         path = self.folder / "records" / seat / "argv"
         wait_for(path.exists, f"the agent of {seat}")
@@ -177,7 +181,7 @@ def test_a_missing_program_explains_itself_and_stays(terminal: Terminal) -> None
     path = manifest(terminal, role("planner") + role("oracle", "google"))
     done = terminal.run(terminal.script(path))
     assert done.returncode == 0
-    wait_for(lambda: "Pane is dead" in terminal.screen("fleet-talk", "oracle"), "the pane to give up")
+    wait_for(lambda: terminal.is_dead("fleet-talk", "oracle"), "the pane to give up")
     screen = terminal.screen("fleet-talk", "oracle")
     assert "oracle: gemini is not on PATH, so this seat is empty." in screen
     assert "respawn-pane" in screen
@@ -188,7 +192,7 @@ def test_a_missing_program_explains_itself_and_stays(terminal: Terminal) -> None
 
 def test_a_missing_folder_explains_itself(terminal: Terminal) -> None:
     terminal.run(terminal.script(manifest(terminal, role("planner", more=", cwd: gone"))))
-    wait_for(lambda: "Pane is dead" in terminal.screen("fleet-talk", "planner"), "the pane to give up")
+    wait_for(lambda: terminal.is_dead("fleet-talk", "planner"), "the pane to give up")
     screen = terminal.screen("fleet-talk", "planner")
     assert "planner: cannot enter its working directory" in screen
     assert f"{terminal.folder}/gone" in screen

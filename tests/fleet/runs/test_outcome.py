@@ -17,6 +17,7 @@ from fleet.runs.outcome import RunState, TeamCount, exit_code, run_state
         (0, 1, 2, None, 3, RunState.DEADLINE),
         (3, 3, 0, 2, 130, RunState.INTERRUPTED),
         (0, 3, 3, 15, 143, RunState.INTERRUPTED),
+        (0, 3, 3, 1, 129, RunState.INTERRUPTED),
     ],
 )
 def test_the_exit_code(
