@@ -32,6 +32,9 @@ _GRACE_SECONDS = 600.0
 #: Between two looks of ``tail``; it is no member, so nobody tells it.
 _TAIL_SECONDS = 0.5
 
+#: What one message may have, and a newline at its end.
+_MAX_INPUT_BYTES = 6 * 1024 * 1024 + 1
+
 _HELP = {
     "broker": "Serve this user's rooms in the foreground.",
     "where": "Print the path of the socket.",
@@ -353,7 +356,10 @@ def _acting_name(given: str | None) -> str:
 
 def _standard_input() -> str:
     try:
-        text = sys.stdin.buffer.read().decode("utf-8")
+        data = sys.stdin.buffer.read(_MAX_INPUT_BYTES + 1)
+        if len(data) > _MAX_INPUT_BYTES:
+            raise UsageProblem("standard input is over 6 MiB", hint="post the path of a file instead")
+        text = data.decode("utf-8")
     except UnicodeDecodeError as problem:
         raise UsageProblem(f"standard input is not UTF-8: byte {problem.start}") from problem
     return text.removesuffix("\n")

@@ -360,8 +360,10 @@ class Client:
         except UnicodeEncodeError:
             raise Refused("bad-request", "text that is not valid Unicode") from None
         if len(body) > wire.MAX_FRAME_BYTES:
+            # A frame may pass its cap although the text does not: quotes and controls take more in JSON.
             raise Refused(
-                "too-large", "a message has at most 6 MiB of text; write it to a file and post the path"
+                "too-large",
+                "a message has at most 6 MiB of text and 8 MiB as JSON; write it to a file and post the path",
             )
         start = anyio.current_time()
         deadline = start + REQUEST_SECONDS if deadline is None else deadline

@@ -146,7 +146,7 @@ def check_folder(path: Path, *, is_mode_checked: bool = True) -> None:
         status = path.stat() if _is_own(path.parent) else path.lstat()
     except OSError as problem:
         raise UnsafeFolder(path, f"cannot look at the folder: {problem.strerror or problem}") from problem
-    hint = f"remove {path}, or set FLEET_HOME to another folder"
+    hint = "use a folder of your own with mode 0700"
     if not stat.S_ISDIR(status.st_mode):
         raise UnsafeFolder(path, "not a folder", hint=hint)
     if status.st_uid != os.geteuid():

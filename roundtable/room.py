@@ -164,12 +164,15 @@ class Room:
         An ``id`` that a retained message has posts nothing and returns that message.
 
         Raises:
-            Refused: ``not-a-member``; ``unknown-reply`` if ``reply_to`` names nothing retained.
+            Refused: ``not-a-member``; ``bad-request`` for the ``id`` of somebody else's message; ``unknown-reply`` if
+                ``reply_to`` names nothing retained.
         """
         if author.session_id not in self.members:
             raise Refused("not-a-member", f'Not a member of room "{self.name}"; join it first')
         known = self._by_id.get(id)
         if known is not None:
+            if known.message.author.name != author.name:
+                raise Refused("bad-request", "id: a message of somebody else has it; make another")
             return Posted(known.message, known.encoded, 0, None)
         reference = None if reply_to is None else self._reference(reply_to)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from struct import Struct as Layout
-from typing import Annotated, Any, TypeAlias, cast
+from typing import Annotated, Any, NoReturn, TypeAlias, cast
 
 import msgspec
 from msgspec import Meta, Struct, field
@@ -423,7 +423,11 @@ def decode_request(body: bytes | memoryview) -> Request:
         RefusedRequest: an object that is no request; carries the request's id.
     """
     try:
-        return _REQUEST.decode(body)
+        request = _REQUEST.decode(body)
+        str(body, "utf-8")  # the decoder passes over what it does not need, valid or not
+        return request
+    except UnicodeDecodeError as problem:
+        raise MalformedFrame(str(problem)) from None
     except msgspec.ValidationError as problem:
         raise _refusal(body, str(problem)) from None
     except (msgspec.DecodeError, RecursionError):
@@ -617,7 +621,8 @@ def _members(info: RoomInfo) -> list[MemberBody]:
 def _refusal(body: bytes | memoryview, reason: str) -> RefusedRequest:
     """Why an object is no request. Slow and thorough; only what is wrong comes here."""
     try:
-        data = json.loads(bytes(body))
+        # JSON as the wire has it: no byte order mark, no NaN, no Infinity.
+        data = json.loads(str(body, "utf-8"), parse_constant=_no_constant)
     except (ValueError, RecursionError) as problem:
         raise MalformedFrame(str(problem)) from None
     if not isinstance(data, dict):
@@ -628,6 +633,10 @@ def _refusal(body: bytes | memoryview, reason: str) -> RefusedRequest:
     if isinstance(kind, str) and kind not in _TYPES:
         return RefusedRequest("unknown-type", f"Unknown message type: {kind[:64]!r}", echo)
     return RefusedRequest("bad-request", reason, echo)
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
 
 
 def _is_request_id(value: object) -> bool:

@@ -65,6 +65,8 @@ DEFAULT_TURN_SECONDS = 300.0
 MAX_NAME = 64
 #: The name of the orchestrating loop in a room.
 CONDUCTOR = "conductor"
+#: Characters of a name that is to be numbered: ``-100`` still fits within `MAX_NAME`.
+_MAX_COUNTED = MAX_NAME - 4
 #: Names that `color` takes beside ``#rrggbb``.
 COLORS = (
     *("black", "blue", "cyan", "gray", "green", "grey", "magenta"),
@@ -510,6 +512,13 @@ class Team(StrictModel):
             name = member.get("name") if isinstance(member, dict) else None
             if isinstance(name, str) and names[name.strip()] > 1:
                 yield ("members", index, "name"), f'"{name.strip()[:80]}" is taken more than once; use count'
+            if (
+                isinstance(name, str)
+                and len(name.strip()) > _MAX_COUNTED
+                and _whole(member.get("count", 1)) > 1
+            ):
+                text = f"at most {_MAX_COUNTED} characters where count is above 1, so that the number fits behind it"
+                yield ("members", index, "name"), text
             key = "agent" if name is None else "name"
             seat = member.get(key) if isinstance(member, dict) else None
             if isinstance(seat, str) and seat.strip() == CONDUCTOR and _whole(member.get("count", 1)) == 1:

@@ -253,3 +253,11 @@ def test_a_kept_message_comes_back_with_its_number() -> None:
     new.restore(post(old, ANN).message, size=2)
     assert (new.first_seq, new.last_seq) == (8, 8)
     assert post(new, ANN).message.seq == 9
+
+
+def test_an_id_of_somebody_elses_message_is_refused() -> None:
+    there = room(ANN, BOB)
+    post(there, ANN, "ann's", id_="K")
+    with pytest.raises(Refused, match="somebody else"):
+        post(there, BOB, "bob's", id_="K")
+    assert there.last_seq == 1

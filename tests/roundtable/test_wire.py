@@ -11,6 +11,7 @@ import pytest
 
 from roundtable import wire
 from roundtable.digest import Digest
+from roundtable.errors import MalformedFrame
 from roundtable.message import Activity, Author, Member, Message, RoomInfo
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "reference" / "wire.schema.json"
@@ -69,3 +70,17 @@ def test_the_keys_are_those_of_the_contract() -> None:
         "type", "requestId", "room", "text", "total", "verbatim", "headlines", "collapsed", "chars", "consumedSeq",
         "cursor", "lastSeq", "firstSeq",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        b'{"type":"join","requestId":"a","room":"r","x":"\xff"}',
+        b'\xef\xbb\xbf{"type":"rooms","requestId":"a"}',
+        b'{"type":"rooms","requestId":"a","x":NaN}',
+        b'{"type":"rooms","requestId":"a","x":[Infinity,-Infinity]}',
+    ],
+)
+def test_what_is_not_json_in_utf8_is_no_request(frame: bytes) -> None:
+    with pytest.raises(MalformedFrame):
+        wire.decode_request(frame)

@@ -324,3 +324,12 @@ def test_the_model_and_its_schema_agree_on_layouts() -> None:
 def test_our_yaml_reader_and_the_plain_one_agree_on_what_comes_with_fleet() -> None:
     path = bundled()["design"]
     assert read(path, what="file").data == yaml.safe_load(path.read_text())
+
+
+def test_a_numbered_name_leaves_room_for_its_number(tmp_path: Path) -> None:
+    text = (
+        "name: f\ndescription: d\nteams: {t: {mode: deliberate, members: [{agent: a, name: %s, count: 2}]}}\n"
+    )
+    load(tmp_path, text % ("n" * 60))
+    (problem,) = problems(tmp_path, text % ("n" * 61))
+    assert "teams.t.members[0].name — at most 60 characters where count is above 1" in problem
