@@ -114,7 +114,8 @@ def rooms_command(name: str | None, is_json: bool) -> None:
         else:
             from .seat import rooms_text
 
-            click.echo(rooms_text(rooms))
+            none = "No active rooms. `roundtable post ROOM TEXT --create` makes one."
+            click.echo(rooms_text(rooms) if rooms else none)
 
     _with_client(name, act)
 
@@ -336,7 +337,12 @@ def _with_client(name: str | None, act: Callable[[Client], Awaitable[None]]) -> 
 
     async def run() -> None:
         async with await reach(Home.from_environment(), name=acting, grace_seconds=_GRACE_SECONDS) as client:
-            await act(client)
+            try:
+                await act(client)
+            except Refused as problem:
+                if problem.code == "no-such-room":
+                    problem.hint = problem.hint or "`roundtable rooms` lists the rooms there are"
+                raise
 
     anyio.run(run)
 
