@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 import uuid
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -66,7 +67,10 @@ class RunRoom:
         self._reviving = anyio.Lock()
         self._recording = anyio.Lock()
         self.began_after_seq = 0  #: what the room held before this run
-        self.posts = 0  #: how many messages the folder holds
+        self._settled_seq = (
+            0  #: up to here an activity tells of what is no news: it was there, or was said again
+        )
+        self._shift = 0  #: from the room's numbers to numbers that go on when a new room begins at 1
 
     async def open(self) -> None:
         """Find or start a broker, reserve the names and join every one of them.
@@ -88,7 +92,7 @@ class RunRoom:
         conductor = self._clients[CONDUCTOR]
         # A room that was there before belongs to others too; what they said before is not this run's discussion.
         joined = await conductor.join(self.room)
-        self.began_after_seq = self._recorded_seq = joined.last_seq
+        self.began_after_seq = self._recorded_seq = self._settled_seq = joined.last_seq
         self._read = dict.fromkeys(self.seats, joined.last_seq)
         if joined.last_seq:
             await conductor.set_cursor(self.room, joined.last_seq)
@@ -130,14 +134,18 @@ class RunRoom:
         return await self._surviving(read)
 
     async def follow(self, on_news: Callable[[Activity], None]) -> None:
-        """Record what anyone posts and tell ``on_news`` of it, until cancelled."""
+        """Record what anyone posts and tell ``on_news`` of it, until cancelled.
+
+        What is said again after a lost broker is no news, and the numbers told go on as if the room were the same.
+        """
         while True:
 
             async def listen() -> None:
                 activity = await self._clients[CONDUCTOR].next_activity()
                 if activity.seq:
                     await self._record_new()
-                    on_news(activity)
+                    if activity.seq > self._settled_seq:
+                        on_news(replace(activity, seq=activity.seq + self._shift))
 
             await self._surviving(listen)
 
@@ -228,8 +236,11 @@ class RunRoom:
                     await client.aclose()
             self._ids = ids
             # Somebody may have spoken in the new room before us: read it from its beginning.
+            newest_told = self._recorded_seq + self._shift
             self._recorded_seq = 0
             await self._fetch_new()
+            self._settled_seq = self._recorded_seq
+            self._shift = newest_told - self._recorded_seq
             for name, known in seen.items():
                 unseen = [seq for id_, seq in self._ids.items() if id_ not in known]
                 self._read[name] = min(unseen) - 1 if unseen else self._recorded_seq
@@ -262,7 +273,6 @@ class RunRoom:
         lines = b"".join(wire.encode_message(message) + b"\n" for message in messages)
         with writing(self._record_path), open(self._record_path, "ab") as file:
             file.write(lines)
-        self.posts += len(messages)
 
     def _recorded(self) -> list[Message]:
         with open(self._record_path, "rb") as file:

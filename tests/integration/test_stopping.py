@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sys
 import time
@@ -173,6 +174,19 @@ def test_a_broker_that_dies_is_replaced_and_no_post_is_lost(environ: Environ, pl
         assert [turn["read_to"] for turn in turns] == [0, 3, 6, 9]
     (event,) = (event for event in done.events if event["type"] == "digest")
     assert event["total"] == 12
+
+
+def test_what_is_said_again_after_a_broker_died_wakes_nobody(environ: Environ, place: Path) -> None:
+    path = blueprint(place, {"ann": python(SLOW)})
+    running = Running("run", str(path), environ=environ | {"SLOW_SECONDS": "4"}, folder=place)
+    until(partial(running.events, "ping"), "the ping of the first post")
+    pid = broker_pid(environ)
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    done = running.wait()
+    assert done.code == 0, done.stderr
+    lines = [event["line"] for event in done.events if event["type"] == "ping"]
+    assert [re.findall(r": (\d+) new", line) for line in lines] == [["1"]]
 
 
 def test_a_broker_killed_while_a_room_is_filled_by_a_guest(environ: Environ, place: Path) -> None:
