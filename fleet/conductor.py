@@ -171,6 +171,8 @@ class _Conductor:
 
     async def _work(self) -> None:
         plan, team = self._plan, self._team
+        # Before anything that may fail: whoever tells how the run ended counts the whole roster.
+        self._members = tuple(self._make_members(team))
         self._write_state(RunState.RUNNING)
         add_to_index(
             self._settings.home.root / "runs" / "index.jsonl",
@@ -189,7 +191,6 @@ class _Conductor:
         )
         deadline = Deadline.after(plan.deadline_seconds, now=self._began)
         deadline = deadline.earlier(Deadline.after(team.deadline_seconds, now=self._began))
-        self._members = tuple(self._make_members(team))
         names = tuple(seat.name for seat in team.seats)
         room = RunRoom(self._settings.home, team.room, team.topic, names, self._folder.room_file(team.room))
         try:

@@ -338,7 +338,7 @@ class _Child:
         """Whether the listener took it; otherwise its error is kept to be raised when the tree is gone."""
         try:
             listener(value)
-        except Exception as problem:
+        except Exception as problem:  # whatever a listener raises is raised again once the tree is gone
             self._problem = self._problem or problem
             self._stop()
             return False

@@ -119,7 +119,7 @@ async def connect(
     client = Client(stream, name)
     try:
         await client.register(secret, deadline=deadline)
-    except BaseException:
+    except BaseException:  # also when cancelled: nobody else knows of this socket yet
         with anyio.CancelScope(shield=True):  # closing a socket waits for nobody
             await client.aclose()
         raise

@@ -40,7 +40,7 @@ async def connect_unix(path: Path) -> UnixStream:
                 await anyio.sleep(_RETRY_SECONDS)
             else:
                 return UnixStream(end)
-    except BaseException:
+    except BaseException:  # also when cancelled: nobody else knows of this socket yet
         end.close()
         raise
 

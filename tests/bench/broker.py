@@ -61,15 +61,8 @@ def run() -> list[tuple[str, float, float | None]]:
                 rows.setdefault(name, []).append(ours[name] / bare[name] if bare[name] else float("nan"))
         for side in sides:
             side.close()
-    goals = {
-        "pipelined, CPU per post": 16.0,
-        "one poster, CPU per post": 3.0,
-        "one poster, round trip p50": 3.0,
-    }
-    return [
-        (f"broker / echo: {name}", statistics.median(values), goals.get(name))
-        for name, values in rows.items()
-    ]
+    # No goals: a limit that was read off the measurement it judges would only ever agree with it.
+    return [(f"broker / echo: {name}", statistics.median(values), None) for name, values in rows.items()]
 
 
 @dataclass

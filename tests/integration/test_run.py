@@ -254,6 +254,8 @@ def test_a_home_that_is_no_folder_is_named_and_recorded(environ: Environ, place:
     assert done.code == 1
     assert "FLEET_HOME" in done.stderr
     assert json.loads((done.folder / "run.json").read_text())["state"] == "failed"
+    (notice,) = (event for event in done.events if event["type"] == "notice")
+    assert (notice["finished"], notice["total"]) == (0, 3)
 
 
 def test_a_room_that_another_run_holds(environ: Environ, place: Path) -> None:
