@@ -90,7 +90,7 @@ _per_message = click.option(
 @click.option("--socket", metavar="PATH", help="Where to listen; by default below the home.")
 def broker_command(grace: float, socket: str | None) -> int:
     """Serve this user's rooms in the foreground, until idle or told to stop."""
-    from .broker import main as serve
+    from .serve import main as serve
 
     return serve(["--grace", str(grace), *(["--socket", socket] if socket else [])])
 

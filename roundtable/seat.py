@@ -10,7 +10,6 @@ is handed in as its epoch, so a room created anew is noticed and the agent is to
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 from uuid import uuid4
@@ -22,12 +21,13 @@ from .errors import ConnectionLost, RoundtableError, UsageProblem
 from .harmless import harmless_line, indented
 from .home import Home
 from .message import Message, RoomInfo, is_member_name, is_room_name, is_topic
+from .said import Said
 
 __all__ = [
     "DEFAULT_FETCH_CHARS",
     "DEFAULT_FETCH_MESSAGES",
     "MAX_FETCH_CHARS",
-    "Said",
+
     "Seat",
     "digested_text",
     "fetched_text",
@@ -56,14 +56,6 @@ MAX_ROOM_LINE_CHARS = 300
 
 #: The whole list of rooms.
 MAX_ROOMS_CHARS = 20_000
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What a call answers."""
-
-    text: str
-    is_error: bool = False
 
 
 class Seat:

@@ -185,7 +185,7 @@ async def _answers(path: Path) -> bool:
 
 def _start_broker(home: Home, grace_seconds: float, ready: int) -> None:
     """Start a broker that belongs to nobody: own process session, no parent that must reap it."""
-    command = [sys.executable, "-P", "-m", "roundtable.broker"]
+    command = [sys.executable, "-P", "-m", "roundtable.serve"]
     command += ["--home", os.fspath(home.root), "--grace", f"{grace_seconds:g}", "--ready-fd", str(ready)]
     log = os.open(home.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:

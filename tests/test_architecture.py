@@ -34,7 +34,7 @@ DOORS = {
     "libtmux": {"fleet.tmux"},
     "jinja2": {"fleet.deliberation.prompts"},
     "pydantic": {"fleet.blueprint", "fleet.roles.manifest", "fleet.settings"},
-    "asyncio": {"roundtable.broker"},
+    "asyncio": {"roundtable.broker", "roundtable.connection", "roundtable.serve"},
     "subprocess": {"roundtable.spawn", "fleet.process"},
 }
 

@@ -42,7 +42,7 @@ def run() -> list[tuple[str, float, float | None]]:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fl-", dir="/tmp")))
         home = folder / "home"
         broker = stack.enter_context(
-            _server("-m", "roundtable.broker", "--home", str(home), "--grace", "60", "--ready-fd", "{}")
+            _server("-m", "roundtable.serve", "--home", str(home), "--grace", "60", "--ready-fd", "{}")
         )
         echo = stack.enter_context(
             _server(str(Path(__file__).with_name("echo.py")), str(folder / "echo"), "{}")

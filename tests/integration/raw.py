@@ -16,8 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from roundtable.broker import Broker, Limits
+from roundtable.broker import Broker
 from roundtable.home import Home
+from roundtable.limits import Limits
 from roundtable.spawn import claim
 
 #: How long anything here is waited for.
@@ -111,7 +112,7 @@ class Raw:
 def broker_process(home: Path, *, grace: float = 30.0, umask: int = -1) -> Iterator[subprocess.Popen[bytes]]:
     """A real broker in its own process, ready when this gives it; gone afterwards."""
     ready, writable = os.pipe()
-    command = [sys.executable, "-m", "roundtable.broker", "--home", str(home), "--grace", str(grace)]
+    command = [sys.executable, "-m", "roundtable.serve", "--home", str(home), "--grace", str(grace)]
     with subprocess.Popen(
         [*command, "--ready-fd", str(writable)], pass_fds=(writable,), stderr=subprocess.PIPE, umask=umask
     ) as process:

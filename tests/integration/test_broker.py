@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from roundtable.broker import Limits
 from roundtable.home import Home
+from roundtable.limits import Limits
 from tests.integration.raw import Raw, broker_process, embedded_broker, until
 
 
@@ -491,7 +491,7 @@ def test_a_folder_named_by_somebody_is_never_changed(home: Path, short_path: Pat
     command = [
         sys.executable,
         "-m",
-        "roundtable.broker",
+        "roundtable.serve",
         "--home",
         str(home),
         "--socket",
@@ -525,7 +525,7 @@ def test_a_second_broker_stands_down_and_the_first_goes_on(home: Path) -> None:
     with broker_process(home) as first, Raw(home / "roundtable" / "broker.sock", "ann") as ann:
         ann.ask("join", room="a")
         second = subprocess.run(
-            [sys.executable, "-m", "roundtable.broker", "--home", str(home)],
+            [sys.executable, "-m", "roundtable.serve", "--home", str(home)],
             capture_output=True,
             text=True,
             timeout=10,

@@ -13,9 +13,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from roundtable.broker import Limits
 from roundtable.client import REQUEST_SECONDS, Client, connect
 from roundtable.errors import BrokerUnavailable, ConnectionLost, Refused, RequestTimedOut
+from roundtable.limits import Limits
 from roundtable.message import Activity
 from roundtable.ping import Ping
 from tests.integration.raw import broker_process, embedded_broker

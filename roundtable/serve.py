@@ -1,0 +1,116 @@
+"""The broker's process: take the socket of a home, serve it, and end when idle or told to.
+
+``python -m roundtable.serve``; ``spawn`` starts it, ``roundtable broker`` runs it in the foreground. Signals end it
+at once and in order: a socket it made is removed, and only that one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import logging
+import os
+import resource
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from .broker import Broker
+from .errors import BrokerUnavailable
+from .home import Home
+from .limits import Limits
+from .spawn import READY, Claim, claim
+
+__all__ = ["main"]
+
+#: Signals that end a broker that owns its process.
+_STOP = (signal.SIGTERM, signal.SIGINT)
+
+#: File descriptors that are not connections.
+_SPARE_DESCRIPTORS = 64
+
+_log = logging.getLogger("roundtable.broker")
+
+
+async def _serve(taken: Claim, limits: Limits, grace_seconds: float, ready: int | None) -> None:
+    broker = Broker(limits=limits, grace_seconds=grace_seconds)
+    loop = asyncio.get_running_loop()
+    for number in _STOP:
+        loop.add_signal_handler(number, broker.close)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP)
+    await broker.start(taken.listener)
+    _log.info("serving %s", taken.path)
+    _tell_ready(ready)
+    await broker.wait_closed()
+    # While somebody may still connect the file must not name us.
+    taken.release()
+    await broker.wait_disconnected()
+
+
+def _tell_ready(descriptor: int | None) -> None:
+    if descriptor is None:
+        return
+    try:
+        os.write(descriptor, READY)
+        os.close(descriptor)
+    except OSError:
+        _log.info("the starter has left")
+
+
+def _raise_descriptor_limit(limits: Limits) -> Limits:
+    """Ask for as many descriptors as connections may need; bear fewer if that is refused."""
+    wanted = limits.connections + _SPARE_DESCRIPTORS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+            soft = most
+        except (OSError, ValueError):
+            _log.warning("only %d open files are allowed", soft)
+        return replace(limits, connections=max(1, min(limits.connections, soft - _SPARE_DESCRIPTORS)))
+    return limits
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve until idle or told to stop; 0 also when another broker serves already."""
+    parser = argparse.ArgumentParser(
+        prog="python -m roundtable.serve", description="Serve this user's rooms."
+    )
+    parser.add_argument("--home", type=Path, help="the user's folder (default: FLEET_HOME, else ~/.fleet)")
+    parser.add_argument("--socket", type=Path, help="where to listen (default: below the home)")
+    parser.add_argument("--grace", type=float, default=5.0, help="seconds to outlive the last connection")
+    parser.add_argument(
+        "--ready-fd", type=int, help="descriptor that is written to once the socket is served"
+    )
+    options = parser.parse_args(arguments)
+    if not 0 <= options.grace < float("inf"):
+        parser.error("--grace is a number of seconds, 0 or more")
+
+    logging.basicConfig(format="%(asctime)s %(process)d %(message)s", level=logging.INFO, stream=sys.stderr)
+    home = Home.from_environment()
+    if options.home is not None:
+        home = replace(home, root=options.home.absolute())
+    # A signal waits until we can take what we made away again.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _STOP)
+    try:
+        taken = claim(home, path=options.socket.absolute() if options.socket else None)
+    except BrokerUnavailable as problem:
+        _log.error("%s (%s)", problem, problem.hint)
+        return problem.exit_code
+    if taken is None:
+        _log.info("Another roundtable broker is already listening on %s", home.socket())
+        _tell_ready(options.ready_fd)
+        return 0
+    limits = _raise_descriptor_limit(Limits())
+    # What is loaded now stays; the collector need not look at it again.
+    gc.freeze()
+    asyncio.run(_serve(taken, limits, options.grace, options.ready_fd))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
