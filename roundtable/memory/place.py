@@ -22,13 +22,6 @@ __all__ = ["DEFAULT_WRITER", "Place"]
 #: The role that writes when none is configured.
 DEFAULT_WRITER = "librarian"
 
-#: What each writing action is called in a refusal, and what to ask the writer for.
-_WRITES = {
-    "export": ("export rooms for memory", "export"),
-    "ingest": ("ingest into memory", "write"),
-    "gardener": ("tend memory", "run the gardener"),
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -70,14 +63,14 @@ class Place:
         return cls(path, writer, words or None)
 
     def refusal(self, role: str | None, what: str) -> str | None:
-        """Why ``role`` may not do ``what`` (``export``, ``ingest`` or ``gardener``); ``None`` if it may.
+        """Why ``role`` may not do ``what`` (``export rooms for memory``); ``None`` if it may.
 
         ``role`` is ``None`` for a session without a name, which is told how to get one.
         """
         if role == self.writer:
             return None
-        action, request = _WRITES[what]
-        only = f'Only the "{self.writer}" role may {action}; this session'
+        only = f'Only the "{self.writer}" role may {what}; this session'
         if not role:
             return f"{only} has no role name (name it with --as {self.writer})."
+        request = "export" if what.startswith("export") else "write"
         return f'{only} is "{harmless_line(role)[:64]}". Ask the {self.writer} to {request}.'
