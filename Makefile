@@ -3,11 +3,15 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo demo-room test lint bench fuzz soak clean
 
 # The main job on the built-in rehearsal: no key, no agent CLI, no model.
 demo: $(VENV)/.installed
 	$(BIN)/fleet run blueprints/design.yaml "Should we shard the queue?" --runtime rehearsal
+
+# A discussion in a room, and what somebody who comes late reads of it; fails when that is more than promised.
+demo-room: $(VENV)/.installed
+	$(BIN)/roundtable demo
 
 test: $(VENV)/.dev-installed
 	@sh tests/system-packages.sh
@@ -20,6 +24,14 @@ lint: $(VENV)/.dev-installed
 
 bench: $(VENV)/.dev-installed
 	$(BIN)/python -m tests.bench
+
+# Long runs on demand: random frames and rooms, and the tests that take minutes.
+fuzz: $(VENV)/.dev-installed
+	$(BIN)/python -m tests.fuzz frames --count 200000
+	$(BIN)/python -m tests.fuzz rooms --count 20000
+
+soak: $(VENV)/.dev-installed
+	$(BIN)/python -m pytest -m soak
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis

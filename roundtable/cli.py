@@ -44,6 +44,9 @@ _HELP = {
     "peek": "Read what a digest would show; nothing moves.",
     "fetch": "Read whole messages; nothing moves.",
     "tail": "Follow a room without sitting in it.",
+    "sit": "Sit in a room at this terminal.",
+    "export": "Write a room to a file of the memory, lossless.",
+    "demo": "Play a discussion and show what a late reader reads.",
     "schema": "Print the JSON Schema of the wire.",
 }
 
@@ -112,7 +115,7 @@ def rooms_command(name: str | None, is_json: bool) -> None:
         if is_json:
             _print_json({"rooms": [_room_json(info) for info in rooms]})
         else:
-            from .seat import rooms_text
+            from .texts import rooms_text
 
             none = "No active rooms. `roundtable post ROOM TEXT --create` makes one."
             click.echo(rooms_text(rooms) if rooms else none)
@@ -158,7 +161,7 @@ def post_command(
         if is_json:
             _print_json({"message": _message_json(posted.message), "unreadBefore": posted.unread_before})
         else:
-            from .seat import posted_text
+            from .texts import posted_text
 
             click.echo(posted_text(posted, is_alone=len(joined.members) < 2))
 
@@ -241,7 +244,7 @@ def fetch_command(
                 }
             )
         else:
-            from .seat import fetched_text
+            from .texts import fetched_text
 
             click.echo(
                 fetched_text(room, page, after_seq=start, max_chars=max_chars, seq=seq, offset=offset or 0)
@@ -266,12 +269,14 @@ def tail_command(room: str, name: str | None, lines: int, is_json: bool) -> None
     """Follow ROOM until interrupted, without sitting in it: nobody sees you and no cursor moves."""
     import anyio
 
+    from .texts import message_line
+
     async def act(client: Client) -> None:
         seq = (await client.fetch(room, 0, 1)).last_seq - lines
         while True:
             page = await client.fetch(room, max(seq, 0), 500)
             for message in page.messages:
-                _print_json(_message_json(message)) if is_json else click.echo(_tail_line(message))
+                _print_json(_message_json(message)) if is_json else click.echo(message_line(message))
             if page.messages:
                 sys.stdout.flush()
                 seq = page.messages[-1].seq
@@ -279,6 +284,71 @@ def tail_command(room: str, name: str | None, lines: int, is_json: bool) -> None
                 await anyio.sleep(_TAIL_SECONDS)
 
     _with_client(name, act)
+
+
+@click.command("sit")
+@click.option("--room", required=True, callback=_room_name, help="Where; made if there is none.")
+@_name
+@click.option("--topic", metavar="TEXT", help="Topic of a room that has none.")
+def sit_command(room: str, name: str | None, topic: str | None) -> None:
+    """Sit in ROOM at this terminal: what others say is shown, each line typed is posted."""
+    import anyio
+
+    from .sit import sit
+
+    def write(line: str) -> None:
+        click.echo(line)
+        sys.stdout.flush()
+
+    anyio.run(sit, Home.from_environment(), _acting_name(name), room, topic, write)
+
+
+@click.command("export")
+@_room
+@click.argument("path")
+@_name
+@_json
+def export_command(room: str, path: str, name: str | None, is_json: bool) -> None:
+    """Write all that ROOM retains to PATH under raw/ of the memory folder; for the writer role."""
+    from .export import check_path, export, exported_text
+    from .memory.place import Place
+
+    place = Place.from_environment(Home.from_environment())
+    if refusal := place.refusal(_acting_name(name), "export rooms for memory"):
+        raise Refused("not-the-writer", refusal)
+    check_path(place, path)
+
+    async def act(client: Client) -> None:
+        exported = await export(client, room, path, place=place)
+        if is_json:
+            _print_json(
+                {
+                    "room": room,
+                    "path": str(exported.path),
+                    "messages": exported.messages,
+                    "chars": exported.chars,
+                    "firstSeq": exported.first_seq,
+                    "lastSeq": exported.last_seq,
+                    "droppedBefore": exported.dropped_before,
+                }
+            )
+        else:
+            click.echo(exported_text(exported, room))
+
+    _with_client(name, act)
+
+
+@click.command("demo")
+def demo_command() -> int:
+    """Play a discussion in a room of its own and show what somebody who comes late reads of it."""
+    import anyio
+
+    from .demo import play
+
+    played = anyio.run(play, click.echo)
+    for problem in played.broken:
+        click.echo(f"roundtable: {problem}", err=True)
+    return 1 if played.broken else 0
 
 
 @click.command("schema")
@@ -320,7 +390,7 @@ def _digest(
                 }
             )
         else:
-            from .seat import digested_text
+            from .texts import digested_text
 
             click.echo(digested_text(room, found, is_peek=is_peek))
 
@@ -369,15 +439,6 @@ def _standard_input() -> str:
     except UnicodeDecodeError as problem:
         raise UsageProblem(f"standard input is not UTF-8: byte {problem.start}") from problem
     return text.removesuffix("\n")
-
-
-def _tail_line(message: Message) -> str:
-    from .harmless import indented
-
-    minutes = message.timestamp // 60_000
-    reply = f" (reply to {message.reply_to})" if message.reply_to else ""
-    clock = f"{minutes // 60 % 24:02d}:{minutes % 60:02d}"
-    return f"[{clock}] {message.author.name}#{message.seq}{reply}: {indented(message.text)}"
 
 
 def _message_json(message: Message) -> dict[str, Any]:

@@ -344,6 +344,12 @@ class Client:
         _, activity = self._activity.popitem(last=False)
         return activity
 
+    def take_activity(self) -> list[Activity]:
+        """What ``next_activity`` would give without waiting; nothing of it is given again."""
+        taken = list(self._activity.values())
+        self._activity.clear()
+        return taken
+
     def _next_id(self) -> str:
         return str(next(self._request_ids))
 

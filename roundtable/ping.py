@@ -6,7 +6,7 @@ window; when it closes there is one line for everything in it. Comings and going
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from .message import Activity
@@ -44,6 +44,7 @@ class Ping:
         self._new: dict[str, _New] = {}
         self._due_at: float | None = None
         self._newest: dict[str, int] = {}
+        self._known: dict[str, int] = {}
         self._own: dict[str, set[int]] = {}
 
     @property
@@ -52,18 +53,34 @@ class Ping:
         return self._due_at
 
     def know(self, room: str, seq: int) -> None:
-        """What is in ``room`` up to ``seq`` is not news: it was there on joining."""
-        self._newest[room] = max(self._newest.get(room, 0), seq)
+        """What is in ``room`` up to ``seq`` is no news: it was there on joining, or has been read."""
+        newest = self._newest.get(room, 0)
+        self._known[room] = max(self._known.get(room, 0), seq)
+        self._newest[room] = max(newest, seq)
+        if room in self._new:
+            if seq >= newest:
+                self._drop(room)
+            else:
+                self._new[room].count = min(self._new[room].count, newest - seq)
+
+    def forget(self, room: str) -> None:
+        """Nothing is known of ``room`` any more: it was left, or is another one of this name."""
+        for known in (self._newest, self._known, self._own):
+            known.pop(room, None)
+        self._drop(room)
 
     def own(self, room: str, seq: int) -> None:
         """``seq`` is a post of one's own, so it is not counted in what is new."""
-        self._own.setdefault(room, set()).add(seq)
+        if seq == self._newest.get(room, 0) + 1:
+            self._newest[room] = seq
+        else:
+            self._own.setdefault(room, set()).add(seq)
 
     def feed(self, activity: Activity, now: float) -> None:
         """Take one activity. Where several were merged the sequence numbers tell how many there were."""
-        if activity.seq < 1:
-            return
         room, seq = activity.room, activity.seq
+        if seq < 1 or seq <= self._known.get(room, 0):
+            return
         newest = self._newest.get(room, seq - 1)
         new = self._new.setdefault(room, _New())
         if seq > newest:
@@ -75,10 +92,20 @@ class Ping:
         if self._due_at is None:
             self._due_at = now + self._window_seconds
 
-    def take(self) -> str:
-        """The line of the burst, at most 300 characters, and begin anew; ``""`` while all is quiet."""
-        new, self._new, self._due_at = self._new, {}, None
-        return _line(new) if new else ""
+    def take(self, rooms: Collection[str] | None = None) -> str:
+        """The line of the burst, at most 300 characters, and begin anew; ``""`` while all is quiet.
+
+        With ``rooms`` the line is of those, and what is new elsewhere stays.
+        """
+        taken = {room: new for room, new in self._new.items() if rooms is None or room in rooms}
+        for room in taken:
+            self._drop(room)
+        return _line(taken) if taken else ""
+
+    def _drop(self, room: str) -> None:
+        self._new.pop(room, None)
+        if not self._new:
+            self._due_at = None
 
 
 def _line(new: dict[str, _New]) -> str:

@@ -9,32 +9,25 @@ is handed in as its epoch, so a room created anew is noticed and the agent is to
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 from uuid import uuid4
 
 import anyio
 
-from .client import Client, Digested, Page, Posted, reach
+from .client import Client, reach
 from .errors import ConnectionLost, RoundtableError, UsageProblem
-from .harmless import harmless_line, indented
+from .export import check_path, export, exported_text
+from .harmless import harmless_line
 from .home import Home
-from .message import Message, RoomInfo, is_member_name, is_room_name, is_topic
+from .memory.place import Place
+from .message import is_member_name, is_room_name, is_topic
+from .ping import Ping
 from .said import Said
+from .texts import count, digested_text, fetched_text, posted_text, rooms_text
 
-__all__ = [
-    "DEFAULT_FETCH_CHARS",
-    "DEFAULT_FETCH_MESSAGES",
-    "MAX_FETCH_CHARS",
-
-    "Seat",
-    "digested_text",
-    "fetched_text",
-    "posted_text",
-    "room_line",
-    "rooms_text",
-]
+__all__ = ["ACTIONS", "DEFAULT_WAIT_SECONDS", "MAX_WAIT_SECONDS", "NOTHING_NEW", "Seat"]
 
 #: Messages of a fetch that does not say how many.
 DEFAULT_FETCH_MESSAGES = 20
@@ -42,20 +35,14 @@ DEFAULT_FETCH_MESSAGES = 20
 #: Most messages of one fetch; a room keeps no more.
 MAX_FETCH_MESSAGES = 500
 
-#: Characters of a fetch that does not say how many.
-DEFAULT_FETCH_CHARS = 20_000
+#: Seconds of a wait that does not say how long: below the minute after which many clients give a tool up.
+DEFAULT_WAIT_SECONDS = 55
 
-#: A larger number counts as this one: a whole fetch goes into one context.
-MAX_FETCH_CHARS = 200_000
+#: Longest wait.
+MAX_WAIT_SECONDS = 300
 
-#: A smaller number counts as this one; it must hold the head of a message and some of its text.
-MIN_FETCH_CHARS = 200
-
-#: One line of the list of rooms.
-MAX_ROOM_LINE_CHARS = 300
-
-#: The whole list of rooms.
-MAX_ROOMS_CHARS = 20_000
+#: What a wait answers whose time is over.
+NOTHING_NEW = "Nothing new."
 
 
 class Seat:
@@ -66,7 +53,13 @@ class Seat:
     """
 
     def __init__(
-        self, home: Home, name: str, *, secret: str | None = None, grace_seconds: float = 5.0
+        self,
+        home: Home,
+        name: str,
+        *,
+        secret: str | None = None,
+        grace_seconds: float = 5.0,
+        memory: Place | None = None,
     ) -> None:
         if not is_member_name(name):
             raise UsageProblem(
@@ -79,7 +72,13 @@ class Seat:
         self._grace_seconds = grace_seconds
         self._client: Client | None = None
         self._connecting = anyio.Lock()
+        self._memory = memory
         self._epochs: dict[str, str] = {}
+        self._joined: set[str] = set()  # on the connection there is now
+        self._untold = Ping()  # what `wait` has not said yet
+        self._ears = [self._untold]
+        self._is_listening = False
+        self._has_changed = anyio.Event()
 
     async def __aenter__(self) -> Self:
         return self
@@ -92,8 +91,10 @@ class Seat:
     async def aclose(self) -> None:
         """Leave all rooms. A later call connects again."""
         client, self._client = self._client, None
+        self._joined.clear()
         if client is not None:
             await client.aclose()
+            self._wake()
 
     async def client(self) -> Client:
         """The one connection of this seat, made now if need be.
@@ -107,16 +108,33 @@ class Seat:
                 self._client = await reach(
                     self._home, name=self.name, secret=self._secret, grace_seconds=self._grace_seconds
                 )
+                self._wake()
             return self._client
+
+    async def pings(self) -> AsyncIterator[str]:
+        """For each burst of activity in rooms joined here, one line of at most 300 characters; endless.
+
+        Makes no connection: it hears on whichever there is, over lost ones too.
+        """
+        ear = Ping()
+        self._ears.append(ear)
+        try:
+            while True:
+                with anyio.CancelScope(deadline=ear.due_at if ear.due_at is not None else float("inf")):
+                    await self._hear()
+                if ear.due_at is not None and ear.due_at <= anyio.current_time():
+                    yield ear.take()
+        finally:
+            self._ears.remove(ear)
 
     async def call(self, action: str, arguments: Mapping[str, Any]) -> Said:
         """Do ``action`` with arguments named as on the wire (``perMessage``); the door for tools.
 
         Unknown actions and arguments, missing ones and wrong types are answered, without a connection.
         """
-        entry = _ACTIONS.get(action)
+        entry = ACTIONS.get(action)
         if entry is None:
-            return _wrong(f"Unknown action: {harmless_line(action)[:64]}. Use one of {', '.join(_ACTIONS)}.")
+            return _wrong(f"Unknown action: {harmless_line(action)[:64]}. Use one of {', '.join(ACTIONS)}.")
         required, optional, method = entry
         missing = [name for name in required if arguments.get(name) in (None, "")]
         if missing:
@@ -127,9 +145,9 @@ class Seat:
                 return _wrong(
                     f"Unknown parameter {harmless_line(name)[:64]!r}. {action} takes {', '.join(required + optional)}."
                 )
-            kind = _KINDS[name]
+            kind, called = _KINDS.get(name, _WHOLE_NUMBER)
             if not isinstance(value, kind) or isinstance(value, bool):
-                return _wrong(f"'{name}' must be {'text' if kind is str else 'a whole number'}")
+                return _wrong(f"'{name}' must be {called}")
         return await method(self, **{_PYTHON_NAMES.get(name, name): value for name, value in given.items()})
 
     async def rooms(self) -> Said:
@@ -156,17 +174,25 @@ class Seat:
 
         async def ask(client: Client) -> str:
             joined = await client.join(room, topic or None)
+            for ear in self._ears:
+                if self._epochs.get(room) != joined.epoch:
+                    ear.forget(room)
+                if room not in self._joined:
+                    # The answer tells of what was there before.
+                    ear.know(room, joined.last_seq)
             self._epochs[room] = joined.epoch
+            self._joined.add(room)
+            self._wake()
             about = f" — {harmless_line(joined.topic)}" if joined.topic else ""
             text = (
-                f"Joined #{room}{about}. {_count(len(joined.members), 'member')}, "
-                f"{_count(joined.unread, 'unread message')}."
+                f"Joined #{room}{about}. {count(len(joined.members), 'member')}, "
+                f"{count(joined.unread, 'unread message')}."
             )
             if joined.unread:
                 text += " Use digest to catch up."
             if joined.shared_with:
                 text += (
-                    f" {_count(joined.shared_with, 'other session')} here under your name too: "
+                    f" {count(joined.shared_with, 'other session')} here under your name too: "
                     "you share one cursor, so each sees as read what the other has read."
                 )
             return text
@@ -181,6 +207,9 @@ class Seat:
         async def ask(client: Client) -> str:
             await client.leave(room)
             self._epochs.pop(room, None)
+            self._joined.discard(room)
+            for ear in self._ears:
+                ear.forget(room)
             return f"Left #{room}."
 
         return await self._do("leave", ask)
@@ -196,6 +225,8 @@ class Seat:
 
         async def ask(client: Client) -> str:
             posted = await client.post(room, message, reply_to=reply_to, id=id_, epoch=self._epochs.get(room))
+            for ear in self._ears:
+                ear.own(room, posted.message.seq)
             # Joining again changes nothing and tells who is there.
             joined = await client.join(room)
             is_alone = all(member.session_id == client.session_id for member in joined.members)
@@ -248,6 +279,85 @@ class Seat:
 
         return await self._do("fetch", ask)
 
+    async def export(self, room: str, path: str) -> Said:
+        """Write all the room retains to a file under the memory's ``raw/``; for the writer role, and nothing moves."""
+        if self._memory is None:
+            return _wrong("This seat has no memory folder to export to.")
+        place = self._memory
+        if refusal := place.refusal(self.name, "export rooms for memory"):
+            return _wrong(refusal)
+        if problem := _room_problem(room):
+            return _wrong(problem)
+        try:
+            check_path(place, path)
+        except RoundtableError as problem:
+            return _wrong(_told(problem))
+
+        async def ask(client: Client) -> str:
+            exported = await export(client, room, path, place=place, epoch=self._epochs.get(room))
+            return exported_text(exported, room)
+
+        return await self._do("export", ask)
+
+    async def wait(
+        self, rooms: Sequence[str] | None = None, timeout_seconds: float = DEFAULT_WAIT_SECONDS
+    ) -> Said:
+        """The ping line as soon as others have posted in ``rooms`` (else in all joined here), or ``Nothing new.``.
+
+        What was posted since it was last said, and has not been digested, is said at once. Makes no connection and
+        moves no cursor.
+        """
+        if not 0 <= timeout_seconds <= MAX_WAIT_SECONDS:
+            return _wrong(f"'timeoutSeconds' must be 0 to {MAX_WAIT_SECONDS}")
+        for room in rooms or ():
+            if problem := _room_problem(room):
+                return _wrong(problem)
+        # A point in time: what is done meanwhile does not make it later.
+        with anyio.CancelScope(deadline=anyio.current_time() + timeout_seconds):
+            while True:
+                if problem := self._deaf(rooms):
+                    return _wrong(problem)
+                if line := self._untold.take(rooms or None):
+                    return Said(line)
+                await self._hear()
+        return Said(NOTHING_NEW)
+
+    def _deaf(self, rooms: Sequence[str] | None) -> str:
+        """Why nothing can be heard of ``rooms``."""
+        if self._client is not None and self._client.is_closed:
+            return "Roundtable wait failed: roundtable broker connection closed — join the room again first"
+        if not rooms and not self._joined:
+            return "Not a member of any room; join one first"
+        missing = [room for room in rooms or () if room not in self._joined]
+        return f'Not a member of room "{missing[0]}"; join it first' if missing else ""
+
+    async def _hear(self) -> None:
+        """Let every ear hear what comes next. One waits at the connection, the others for what it hears.
+
+        Returns also when the connection came, went, or somebody joined.
+        """
+        client = self._client
+        if self._is_listening or client is None or client.is_closed:
+            await self._has_changed.wait()
+            return
+        self._is_listening = True
+        try:
+            heard = [await client.next_activity(), *client.take_activity()]
+            now = anyio.current_time()
+            for activity in heard:
+                for ear in self._ears:
+                    ear.feed(activity, now)
+        except RoundtableError:
+            # Gone; whoever waits looks again.
+            pass
+        finally:
+            self._is_listening = False
+            self._wake()
+
+    def _wake(self) -> None:
+        self._has_changed.set()
+        self._has_changed = anyio.Event()
+
     async def _digest(self, action: str, room: str, budget: int | None, per_message: int | None) -> Said:
         if problem := _room_problem(room):
             return _wrong(problem)
@@ -257,6 +367,9 @@ class Seat:
             found = await client.digest(
                 room, budget=budget, per_message=per_message, peek=is_peek, epoch=self._epochs.get(room)
             )
+            if not is_peek:
+                for ear in self._ears:
+                    ear.know(room, found.consumed_seq)
             return digested_text(room, found, is_peek=is_peek)
 
         return await self._do(action, ask)
@@ -278,165 +391,10 @@ class Seat:
         raise AssertionError("unreachable: the second round returns")
 
 
-def posted_text(posted: Posted, *, is_alone: bool) -> str:
-    """What was posted, what the post has left unread, and whether anybody is there to read it."""
-    message, unread = posted.message, posted.unread_before
-    text = f"Posted to #{message.room} as {message.author.name}#{message.seq}."
-    if unread:
-        text += (
-            f" {unread} older unread {'is' if unread == 1 else 'are'} now behind your cursor; "
-            f"fetch with afterSeq {message.seq - 1 - unread} to read {'it' if unread == 1 else 'them'}."
-        )
-    if is_alone:
-        text += f" Nobody else is in #{message.room} now."
-    return text
-
-
-def digested_text(room: str, found: Digested, *, is_peek: bool) -> str:
-    """A digest under one line that says what it covers."""
-    head = (
-        f"#{room} · {found.total} unread · showing {found.verbatim} verbatim, "
-        f"{_count(found.headlines, 'headline')}, {found.collapsed} collapsed · {len(found.text)} chars"
-    )
-    return f"{head}{' · peek (cursor unchanged)' if is_peek else ''}\n{found.text}"
-
-
-def rooms_text(rooms: Sequence[RoomInfo]) -> str:
-    """A line per room, at most 20,000 characters together."""
-    if not rooms:
-        return "No active rooms. Use join to create one."
-    lines: list[str] = []
-    left = MAX_ROOMS_CHARS
-    for index, info in enumerate(rooms):
-        line = room_line(info)
-        if len(line) >= left:
-            lines.append(f"({len(rooms) - index} more rooms — `roundtable rooms --json` lists all)")
-            break
-        lines.append(line)
-        left -= len(line) + 1
-    return "\n".join(lines)
-
-
-def room_line(info: RoomInfo) -> str:
-    """One line of at most 300 characters: topic, unread, size and members, as many as fit."""
-    topic = f" — {harmless_line(info.topic)}" if info.topic else ""
-    # A topic of full length would leave too little for the rest.
-    room_for_topic = MAX_ROOM_LINE_CHARS - 160
-    if len(topic) > room_for_topic:
-        topic = topic[: room_for_topic - 1] + "…"
-    head = f"#{info.name}{topic} · {info.unread} unread · {info.message_count} msgs · members: "
-    names = list(dict.fromkeys(member.name for member in info.members))
-    if not names:
-        return f"{head}none"
-    return head + _names(names, MAX_ROOM_LINE_CHARS - len(head))
-
-
-def fetched_text(
-    room: str,
-    page: Page,
-    *,
-    after_seq: int,
-    max_chars: int | None = None,
-    seq: int | None = None,
-    offset: int = 0,
-) -> str:
-    """The messages of ``page`` whole, as far as ``max_chars`` go, and how to go on.
-
-    The first is cut into slices if it alone is longer. With ``seq`` only that one is shown, from ``offset``.
-    """
-    room_chars = min(max(max_chars or DEFAULT_FETCH_CHARS, MIN_FETCH_CHARS), MAX_FETCH_CHARS)
-    lost = max(0, page.first_seq - 1 - after_seq) if seq is None else 0
-    if seq is not None and (not page.messages or page.messages[0].seq != seq):
-        return f"#{room} · message {seq} is not retained (oldest is {page.first_seq}, latest is {page.last_seq})."
-    if not page.messages:
-        return f"#{room} · nothing after seq {after_seq} (latest is {page.last_seq})."
-
-    lines: list[str] = []
-    left = room_chars
-    onward = ""
-    for message in page.messages:
-        if seq is None:
-            line = _whole(message)
-            if len(line) < left:
-                lines.append(line)
-                left -= len(line) + 1
-                continue
-            if lines:
-                break
-        line, onward = _slice(message, offset, room_chars)
-        lines.append(line)
-        break
-    last = page.messages[len(lines) - 1].seq
-    if not onward and last < page.last_seq:
-        onward = f"({page.last_seq - last} more — fetch with afterSeq {last} to go on)"
-    shown = sum(map(len, lines)) + len(lines) - 1
-    what = (
-        f"message {seq} from character {offset} (latest is {page.last_seq})"
-        if seq is not None
-        else f"{_count(len(lines), 'message')} after seq {after_seq} (latest is {page.last_seq})"
-    )
-    head = f"#{room} · {what} · {shown} chars · cursor unchanged"
-    if lost:
-        head += f" · {lost} no longer retained"
-    return "\n".join([head, *lines, *([onward] if onward else [])])
-
-
-def _whole(message: Message) -> str:
-    return f"{_head(message)}{indented(message.text)}"
-
-
-def _head(message: Message) -> str:
-    reply = f" (reply to {message.reply_to})" if message.reply_to else ""
-    return f"[{message.author.name}#{message.seq}]{reply} "
-
-
-def _slice(message: Message, offset: int, room_chars: int) -> tuple[str, str]:
-    """As much of one body from ``offset`` as fits, and the line that says how to go on (``""`` at the end)."""
-    text = message.text
-    head = _head(message)
-    left = room_chars - len(head)
-    end = min(len(text), offset + left)
-    if len(indented(text[offset:end])) > left:
-        # Line breaks take more room shown than stored; the longest slice that fits is found by halving.
-        low, high = offset + 1, end
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if len(indented(text[offset:middle])) <= left else (low, middle)
-        end = low
-    onward = ""
-    if end < len(text):
-        onward = (
-            f"(characters {offset} to {end} of {len(text)} of {message.author.name}#{message.seq} — "
-            f"fetch with seq {message.seq}, offset {end} to go on)"
-        )
-    elif message.seq and offset >= len(text):
-        onward = f"(the body has {len(text)} characters)"
-    return f"{head}{indented(text[offset:end])}", onward
-
-
-def _names(names: Sequence[str], room_chars: int) -> str:
-    """Names within ``room_chars``, those beyond as ``+N``."""
-    whole = ", ".join(names)
-    if len(whole) <= room_chars:
-        return whole
-    shown: list[str] = []
-    left = room_chars - len(f"+{len(names)}")
-    for name in names:
-        if len(name) + 2 > left:
-            break
-        shown.append(name)
-        left -= len(name) + 2
-    return ", ".join([*shown, f"+{len(names) - len(shown)}"])
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
-
-
-def _room_problem(room: str) -> str:
+def _room_problem(room: object) -> str:
     if not room:
         return "Missing 'room' parameter"
-    if not is_room_name(room):
+    if not isinstance(room, str) or not is_room_name(room):
         return "'room' must be 1 to 64 of A-Z a-z 0-9 _ - and begin with a letter or digit"
     return ""
 
@@ -452,7 +410,7 @@ def _wrong(text: str) -> Said:
 _Method = Callable[..., Awaitable[Said]]
 
 #: Action -> required parameters, optional ones, method.
-_ACTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...], _Method]] = {
+ACTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...], _Method]] = {
     "rooms": ((), (), Seat.rooms),
     "join": (("room",), ("topic",), Seat.join),
     "leave": (("room",), (), Seat.leave),
@@ -460,20 +418,24 @@ _ACTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...], _Method]] = {
     "digest": (("room",), ("budget", "perMessage"), Seat.digest),
     "peek": (("room",), ("budget", "perMessage"), Seat.peek),
     "fetch": (("room",), ("afterSeq", "limit", "maxChars", "seq", "offset"), Seat.fetch),
+    "export": (("room", "path"), (), Seat.export),
+    "wait": ((), ("rooms", "timeoutSeconds"), Seat.wait),
 }
 
-_KINDS: dict[str, type] = {
-    "room": str,
-    "message": str,
-    "replyTo": str,
-    "topic": str,
-    "budget": int,
-    "perMessage": int,
-    "afterSeq": int,
-    "limit": int,
-    "maxChars": int,
-    "seq": int,
-    "offset": int,
+_Kind = tuple[type | tuple[type, ...], str]
+
+_TEXT: _Kind = (str, "text")
+_WHOLE_NUMBER: _Kind = (int, "a whole number")
+
+#: Parameters that are no whole number.
+_KINDS: dict[str, _Kind] = {
+    "room": _TEXT,
+    "message": _TEXT,
+    "replyTo": _TEXT,
+    "topic": _TEXT,
+    "path": _TEXT,
+    "rooms": (list, "a list of room names"),
+    "timeoutSeconds": ((int, float), "a number of seconds"),
 }
 
 _PYTHON_NAMES = {
@@ -481,4 +443,5 @@ _PYTHON_NAMES = {
     "perMessage": "per_message",
     "afterSeq": "after_seq",
     "maxChars": "max_chars",
+    "timeoutSeconds": "timeout_seconds",
 }

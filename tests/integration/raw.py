@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
+import anyio
+
 from roundtable.broker import Broker
 from roundtable.home import Home
 from roundtable.limits import Limits
@@ -31,6 +33,13 @@ def until(is_so: Callable[[], object], *, seconds: float = SECONDS) -> None:
     while not is_so():
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.01)
+
+
+async def eventually(is_so: Callable[[], object], *, seconds: float = SECONDS) -> None:
+    """Wait for a condition while the loop goes on, bounded."""
+    with anyio.fail_after(seconds):
+        while not is_so():  # noqa: ASYNC110 - any condition, not only those that an event tells
+            await anyio.sleep(0.005)
 
 
 class Raw:

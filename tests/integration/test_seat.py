@@ -18,8 +18,9 @@ from roundtable.client import connect
 from roundtable.errors import UsageProblem
 from roundtable.home import Home
 from roundtable.message import Member, RoomInfo
-from roundtable.seat import Seat, room_line
-from tests.integration.raw import broker_process, embedded_broker, until
+from roundtable.seat import Seat
+from roundtable.texts import room_line
+from tests.integration.raw import broker_process, embedded_broker, eventually, until
 
 pytestmark = pytest.mark.anyio
 
@@ -248,3 +249,136 @@ async def test_the_list_of_rooms_is_bounded(broker: Path, bob: Seat) -> None:
         said = (await bob.rooms()).text
         assert len(said) <= 20_100
         assert said.split("\n")[-1].endswith("more rooms — `roundtable rooms --json` lists all)")
+
+
+async def test_a_wait_says_who_is_new_and_nothing_of_what_was_said(ann: Seat, bob: Seat) -> None:
+    await ann.join("a")
+    await bob.join("a")
+    assert (await ann.wait(timeout_seconds=0)).text == "Nothing new."
+
+    answers: list[str] = []
+
+    async def wait() -> None:
+        answers.append((await ann.wait()).text)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(wait)
+        await anyio.wait_all_tasks_blocked()
+        assert answers == []
+        await bob.post("a", "a secret")
+    assert answers == ["Roundtable activity — #a: 1 new (bob). Use digest to catch up when relevant."]
+    # It was said once, and the cursor has not moved.
+    assert (await ann.wait(timeout_seconds=0)).text == "Nothing new."
+    assert "1 unread" in (await ann.peek("a")).text
+
+
+async def test_a_wait_is_told_at_once_of_what_came_before_it_unless_it_was_read(ann: Seat, bob: Seat) -> None:
+    for room in ("a", "b"):
+        await ann.join(room)
+        await bob.join(room)
+    await bob.post("a", "one")
+    await bob.post("b", "two")
+    await ann.digest("b")
+    assert "#b" not in (await ann.wait()).text
+    await bob.post("b", "three")
+    assert (await ann.wait(["a"], timeout_seconds=0)).text == "Nothing new."
+    assert "#b: 1 new (bob)" in (await ann.wait(["b", "a"])).text
+
+
+async def test_a_wait_of_two_at_once_in_one_seat_tells_one_of_them(ann: Seat, bob: Seat) -> None:
+    for room in ("a", "b"):
+        await ann.join(room)
+        await bob.join(room)
+    answers: dict[str, str] = {}
+
+    async def wait(room: str) -> None:
+        answers[room] = (await ann.wait([room], timeout_seconds=20)).text
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(wait, "a")
+        group.start_soon(wait, "b")
+        await anyio.wait_all_tasks_blocked()
+        await bob.post("b", "to b")
+        await eventually(lambda: "b" in answers)
+        assert "a" not in answers
+        # Other calls go on meanwhile.
+        assert (await ann.post("a", "mine")).text == "Posted to #a as ann#1."
+        await bob.post("a", "to a")
+    assert "#b: 1 new" in answers["b"]
+    assert "#a: 1 new" in answers["a"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({}, "Not a member of any room; join one first"),
+        ({"rooms": ["a"]}, 'Not a member of room "a"; join it first'),
+        ({"rooms": ["a b"]}, "'room' must be 1 to 64"),
+        ({"rooms": "a"}, "'rooms' must be a list of room names"),
+        ({"rooms": [1]}, "'room' must be 1 to 64"),
+        ({"timeoutSeconds": 301}, "'timeoutSeconds' must be 0 to 300"),
+        ({"timeoutSeconds": True}, "'timeoutSeconds' must be a number of seconds"),
+        ({"timeoutSeconds": float("nan")}, "'timeoutSeconds' must be 0 to 300"),
+    ],
+)
+async def test_a_wait_that_cannot_be_is_refused_without_a_connection(
+    home: Path, arguments: dict[str, Any], told: str
+) -> None:
+    async with Seat(Home(home), "ann") as seat:
+        said = await seat.call("wait", arguments)
+        assert said.is_error
+        assert told in said.text
+    assert not home.exists()
+
+
+async def test_a_wait_over_a_lost_broker_says_what_to_do_and_the_next_call_works(home: Path) -> None:
+    answers: list[str] = []
+    async with Seat(Home(home), "ann") as ann:
+        with broker_process(home) as first:
+            await ann.join("a")
+
+            async def wait() -> None:
+                answers.append((await ann.wait()).text)
+
+            async with anyio.create_task_group() as group:
+                group.start_soon(wait)
+                await anyio.wait_all_tasks_blocked()
+                first.kill()
+        assert "join the room again first" in answers[0]
+        with broker_process(home):
+            assert "join the room again first" in (await ann.call("wait", {"rooms": ["a"]})).text
+            assert (await ann.join("a")).text == "Joined #a. 1 member, 0 unread messages."
+            assert (await ann.wait(timeout_seconds=0)).text == "Nothing new."
+
+
+async def test_pings_come_one_a_burst_and_over_a_new_broker(home: Path) -> None:
+    lines: list[str] = []
+    async with (
+        Seat(Home(home), "ann") as ann,
+        Seat(Home(home), "bob") as bob,
+        anyio.create_task_group() as group,
+    ):
+
+        async def listen() -> None:
+            async for line in ann.pings():
+                lines.append(line)  # noqa: PERF401 - seen while it grows
+
+        group.start_soon(listen)
+        for turn in (1, 2):
+            with broker_process(home) as broker:
+                for room in ("a", "b"):
+                    await ann.join(room)
+                    await bob.join(room)
+                for number in range(5):
+                    await bob.post("a", f"{number}")
+                    await bob.post("b", f"{number}")
+                await eventually(lambda turn=turn: len(lines) == turn)
+                # A wait is told of it as well: one does not take it from the other.
+                assert "#a: 5 new (bob) · #b: 5 new (bob)" in (await ann.wait()).text
+                broker.kill()
+        group.cancel_scope.cancel()
+    assert (
+        lines
+        == ["Roundtable activity — #a: 5 new (bob) · #b: 5 new (bob). Use digest to catch up when relevant."]
+        * 2
+    )

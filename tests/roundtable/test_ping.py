@@ -67,3 +67,49 @@ def test_a_line_is_bounded_and_says_what_it_leaves_out(fed: list[tuple[str, str,
     more = re.search(r"\+(\d+) rooms", line)
     assert shown <= rooms
     assert len(shown) + (int(more[1]) if more else 0) == len(rooms)
+
+
+def test_what_was_read_is_no_news() -> None:
+    ping = Ping()
+    ping.know("a", 0)
+    ping.feed(Activity("a", "bob", 1), 0.0)
+    ping.feed(Activity("a", "eve", 3), 0.0)
+    ping.know("a", 2)
+    assert ping.take() == "Roundtable activity — #a: 1 new (bob, eve). Use digest to catch up when relevant."
+    ping.feed(Activity("a", "bob", 4), 0.0)
+    ping.know("a", 4)
+    assert ping.take() == ""
+    assert ping.due_at is None
+    # What was still on its way when it was read.
+    ping.feed(Activity("a", "eve", 4), 0.0)
+    assert ping.take() == ""
+
+
+def test_a_line_of_some_rooms_leaves_the_others() -> None:
+    ping = Ping()
+    ping.feed(Activity("a", "bob", 1), 0.0)
+    ping.feed(Activity("b", "eve", 7), 0.0)
+    assert "#a: 1 new (bob)" in ping.take({"a"})
+    assert ping.due_at is not None
+    assert ping.take({"a"}) == ""
+    assert "#b: 1 new (eve)" in ping.take()
+    assert ping.due_at is None
+
+
+def test_a_room_of_the_same_name_begins_anew() -> None:
+    ping = Ping()
+    ping.know("a", 40)
+    ping.forget("a")
+    ping.know("a", 0)
+    ping.feed(Activity("a", "bob", 2), 0.0)
+    assert "#a: 2 new (bob)" in ping.take()
+
+
+def test_ones_own_posts_in_a_row_take_no_room_and_are_not_counted() -> None:
+    ping = Ping()
+    ping.know("a", 0)
+    for seq in range(1, 1000):
+        ping.own("a", seq)
+    assert not ping._own
+    ping.feed(Activity("a", "bob", 1001), 0.0)
+    assert "#a: 2 new (bob)" in ping.take()
