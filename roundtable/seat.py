@@ -290,8 +290,8 @@ class Seat:
             return _wrong(problem)
         try:
             check_path(place, path)
-        except RoundtableError as problem:
-            return _wrong(_told(problem))
+        except RoundtableError as rule:
+            return _wrong(_told(rule))
 
         async def ask(client: Client) -> str:
             exported = await export(client, room, path, place=place, epoch=self._epochs.get(room))
