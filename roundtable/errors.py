@@ -11,6 +11,9 @@
     ├── ConnectionLost             1    connection-lost   the broker went away
     ├── RequestTimedOut            1    request-timed-out no answer in time
     ├── OutputLost                 1    output-lost       standard output takes no more
+    ├── MemoryFailed               1    memory-failed     the memory folder or its program cannot do it
+    ├── NotStored                  1    not-stored        a change could not be made durable and was taken back
+    ├── StoreUnavailable           1    store-unavailable the file of the rooms cannot be used; it was left as it is
     └── BrokerUnavailable          1    broker-unavailable no broker answers and none could be started
         ├── SocketPathTooLong           path-too-long     no socket path short enough could be found
         └── UnsafeFolder                unsafe-folder     rights or ownership that cannot be set right
@@ -28,11 +31,14 @@ __all__ = [
     "ConnectionLost",
     "FrameTooLarge",
     "MalformedFrame",
+    "MemoryFailed",
+    "NotStored",
     "OutputLost",
     "Refused",
     "RequestTimedOut",
     "RoundtableError",
     "SocketPathTooLong",
+    "StoreUnavailable",
     "UnsafeFolder",
     "UsageProblem",
     "WireProblem",
@@ -131,6 +137,34 @@ class OutputLost(RoundtableError):
         super().__init__(f"cannot write to standard output: {reason}")
         self.is_reader_gone = number == errno.EPIPE
         self.reason = reason
+
+
+class NotStored(RoundtableError):
+    """What was changed could not be written to ``path``; rooms are as they were before."""
+
+    code = "not-stored"
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"cannot write {path}: {reason}", hint="try again once that is mended")
+        self.path = path
+        self.reason = reason
+
+
+class StoreUnavailable(RoundtableError):
+    """Rooms cannot be kept in the file at ``path``, which was left as it is."""
+
+    code = "store-unavailable"
+
+    def __init__(self, path: Path, reason: str, *, hint: str) -> None:
+        super().__init__(f"cannot keep rooms in {path}: {reason}", hint=hint)
+        self.path = path
+        self.reason = reason
+
+
+class MemoryFailed(RoundtableError):
+    """The memory folder cannot be read or written, or the program that keeps it failed; what was there stays."""
+
+    code = "memory-failed"
 
 
 class BrokerUnavailable(RoundtableError):
