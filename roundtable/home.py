@@ -63,6 +63,11 @@ class Home:
         """The socket in use; decides for everybody but the broker that writes it."""
         return self.folder / "broker.path"
 
+    @property
+    def database(self) -> Path:
+        """Where rooms that outlive their broker are kept, unless somebody names another file."""
+        return self.folder / "rooms.db"
+
     def default_socket(self) -> Path:
         """Where a broker started now puts its socket: here, or somewhere shorter.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from .digest import Digest, digest
 from .errors import Refused
 from .message import Activity, Author, Member, Message, RoomInfo
 
-__all__ = ["LEFT", "MAX_RETAINED_BYTES", "MAX_RETAINED_MESSAGES", "Posted", "Room"]
+__all__ = ["LEFT", "MAX_RETAINED_BYTES", "MAX_RETAINED_MESSAGES", "Posted", "Room", "RoomState"]
 
 #: Messages a room keeps.
 MAX_RETAINED_MESSAGES = 500
@@ -49,6 +49,16 @@ class _Kept(NamedTuple):
     message: Message
     encoded: bytes
     size: int
+
+
+@dataclass(frozen=True, slots=True)
+class RoomState:
+    """What a room holds apart from its members, at one moment."""
+
+    topic: str | None
+    last_seq: int
+    ring: tuple[_Kept, ...]
+    cursors: Mapping[str, int]
 
 
 class Room:
@@ -188,6 +198,22 @@ class Room:
         """Append a message that a store has kept, with the sequence number it had."""
         self.last_seq = message.seq - 1
         self._append(_Kept(message, self._encode(message), size))
+
+    def state(self) -> RoomState:
+        """What this room holds now, to be gone back to."""
+        return RoomState(self.topic, self.last_seq, tuple(self._ring), dict(self._cursors))
+
+    def go_back(self, state: RoomState) -> None:
+        """Hold again what this room held at ``state``; members stay as they are."""
+        self.topic = state.topic
+        self._cursors = dict(state.cursors)
+        self._ring.clear()
+        self._by_id.clear()
+        self._seqs_by_name.clear()
+        self._bytes = 0
+        self.last_seq = state.last_seq
+        for kept in state.ring:
+            self._append(kept)
 
     def set_cursor(self, name: str, seq: int) -> int:
         """Move the cursor of ``name`` forward to ``seq``, never back and never past the end; return it."""

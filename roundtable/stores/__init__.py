@@ -1,0 +1,1 @@
+"""Stores that outlive the broker, one file each; imported only by who was asked for one."""
