@@ -11,6 +11,8 @@
     ├── ConnectionLost             1    connection-lost   the broker went away
     ├── RequestTimedOut            1    request-timed-out no answer in time
     ├── OutputLost                 1    output-lost       standard output takes no more
+    ├── PortUnavailable            1    port-unavailable  an address that cannot be listened on
+    ├── TokensUnusable             1    tokens-unusable   the file of tokens is not what it must be
     ├── MemoryFailed               1    memory-failed     the memory folder or its program cannot do it
     ├── NotStored                  1    not-stored        a change could not be made durable and was taken back
     ├── StoreUnavailable           1    store-unavailable the file of the rooms cannot be used; it was left as it is
@@ -34,6 +36,7 @@ __all__ = [
     "MemoryFailed",
     "NotStored",
     "OutputLost",
+    "PortUnavailable",
     "Refused",
     "RequestTimedOut",
     "RoundtableError",
@@ -165,6 +168,31 @@ class MemoryFailed(RoundtableError):
     """The memory folder cannot be read or written, or the program that keeps it failed; what was there stays."""
 
     code = "memory-failed"
+
+
+class PortUnavailable(RoundtableError):
+    """A port of 127.0.0.1 cannot be listened on, usually because another program does."""
+
+    code = "port-unavailable"
+
+    def __init__(self, port: int, reason: str) -> None:
+        super().__init__(
+            f"cannot listen on 127.0.0.1:{port}: {reason}",
+            hint="choose another with --port, or 0 for any that is free",
+        )
+        self.port = port
+        self.reason = reason
+
+
+class TokensUnusable(RoundtableError):
+    """The file of tokens cannot be read or written, or others can read it; it is left as it is."""
+
+    code = "tokens-unusable"
+
+    def __init__(self, path: Path, reason: str, *, hint: str | None = None) -> None:
+        super().__init__(f"cannot use the tokens in {path}: {reason}", hint=hint)
+        self.path = path
+        self.reason = reason
 
 
 class BrokerUnavailable(RoundtableError):
