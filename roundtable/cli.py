@@ -46,14 +46,25 @@ _HELP = {
     "tail": "Follow a room without sitting in it.",
     "sit": "Sit in a room at this terminal.",
     "export": "Write a room to a file of the memory, lossless.",
+    "memory": "Ask what is remembered; ingest, tend and check it.",
+    "mcp": "Serve a role's tools over the Model Context Protocol.",
+    "token": "Print the bearer token of a role for MCP over HTTP.",
     "demo": "Play a discussion and show what a late reader reads.",
     "schema": "Print the JSON Schema of the wire.",
 }
 
 
+#: Commands that have a file of their own.
+_MODULES = {
+    "memory": "roundtable.memory.command",
+    "mcp": "roundtable.mcp.command",
+    "token": "roundtable.mcp.command",
+}
+
+
 @click.group(
     cls=LazyGroup,
-    table={name: (__name__, f"{name}_command", text) for name, text in _HELP.items()},
+    table={name: (_MODULES.get(name, __name__), f"{name}_command", text) for name, text in _HELP.items()},
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Example: roundtable post standup 'Tests are green.' --create",
 )
