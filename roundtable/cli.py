@@ -11,13 +11,14 @@ import json
 import os
 import re
 import sys
+import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from .commandline import LazyGroup, invoke
-from .errors import Refused, UsageProblem
+from .errors import ConnectionLost, Refused, UsageProblem
 from .home import Home
 from .message import Message, RoomInfo, is_member_name, is_room_name
 
@@ -275,26 +276,45 @@ def fetch_command(
     show_default=True,
     help="Messages to begin with.",
 )
+@click.option("--wait", "is_waiting", is_flag=True, help="Wait for a room, or a broker, that is not there.")
 @_json
-def tail_command(room: str, name: str | None, lines: int, is_json: bool) -> None:
+def tail_command(room: str, name: str | None, lines: int, is_waiting: bool, is_json: bool) -> None:
     """Follow ROOM until interrupted, without sitting in it: nobody sees you and no cursor moves."""
     import anyio
 
     from .texts import message_line
 
-    async def act(client: Client) -> None:
-        seq = (await client.fetch(room, 0, 1)).last_seq - lines
+    # What was shown of the room, which over a new broker may be another one.
+    shown: dict[str, int] = {}
+
+    async def follow(client: Client) -> None:
+        last_seq = (await client.fetch(room, 0, 1)).last_seq
+        epoch = next(info.epoch for info in await client.rooms() if info.name == room)
+        seq = shown.setdefault(epoch, max(0, last_seq - lines))
         while True:
-            page = await client.fetch(room, max(seq, 0), 500)
+            page = await client.fetch(room, seq, 500, epoch=epoch)
             for message in page.messages:
                 _print_json(_message_json(message)) if is_json else click.echo(message_line(message))
+                seq = shown[epoch] = message.seq
             if page.messages:
                 sys.stdout.flush()
-                seq = page.messages[-1].seq
             else:
                 await anyio.sleep(_TAIL_SECONDS)
 
-    _with_client(name, act)
+    async def act(client: Client) -> None:
+        try:
+            await follow(client)
+        except Refused as problem:
+            if not is_waiting or problem.code not in {"no-such-room", "stale-epoch"}:
+                raise
+
+    while True:
+        try:
+            _with_client(name, act)
+        except ConnectionLost:
+            if not is_waiting:
+                raise
+        time.sleep(_TAIL_SECONDS)
 
 
 @click.command("sit")

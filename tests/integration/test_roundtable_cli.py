@@ -47,6 +47,29 @@ def shell(home: Path, clean_environ: dict[str, str]) -> Iterator[Shell]:
         yield Shell(clean_environ)
 
 
+def test_tail_waits_for_the_room_and_goes_on_over_a_new_broker(
+    home: Path, clean_environ: dict[str, str]
+) -> None:
+    command = [sys.executable, "-c", "from roundtable.cli import main; main()", "tail", "a", "--wait"]
+    shell = Shell(clean_environ)
+    with broker_process(home) as first:
+        refused = shell.run("tail", "a")
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert 'Room "a" does not exist' in refused.stderr
+        with subprocess.Popen(command, env=clean_environ, stdout=subprocess.PIPE, text=True) as tail:
+            assert tail.stdout is not None
+            shell.out("post", "a", "one", "--as", "ann", "--create")
+            assert tail.stdout.readline().endswith("ann#1: one\n")
+            first.kill()
+            first.wait()
+            with broker_process(home):
+                shell.out("post", "a", "two", "--as", "ann", "--create")
+                # Another room of the name, from its beginning.
+                assert tail.stdout.readline().endswith("ann#1: two\n")
+                tail.send_signal(signal.SIGINT)
+                assert tail.wait(10) == 130
+
+
 def test_a_room_from_the_shell(shell: Shell, home: Path) -> None:
     refused = shell.run("post", "a", "hi", "--as", "ann")
     assert refused.returncode == 1
