@@ -3,6 +3,9 @@
 Speed comes from four things: one shared read buffer, one write per connection and turn of the loop, all activity
 of a room in that turn put together once for all who get it, and messages kept encoded.
 
+With a durable store nobody learns of a change before it is stored: the replies to all changes of one turn wait for one
+commit, which comes at the end of the turn or before anything that reads a room is answered.
+
 Not here: what a connection has not read (``connection``), what a room does (``room``), how bytes become messages
 (``wire``), who may serve a socket (``spawn``), the process around it (``serve``).
 """
@@ -18,11 +21,11 @@ import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import wire
 from .connection import READ_BYTES, Connection, Told, error_body, newest
-from .errors import Refused
+from .errors import NotStored, Refused
 from .limits import Limits
 from .message import Activity, Author, is_member_name, is_room_name, is_topic
 from .room import Room
@@ -37,6 +40,9 @@ _FIRST_SECONDS = 5.0
 
 #: A request larger than this leaves its reply no room for the frame around the same text.
 _MAX_REQUEST_BYTES = wire.MAX_FRAME_BYTES - 2048
+
+#: Requests that change what a store keeps. Those of one turn are made durable together.
+_KEPT_TOGETHER = frozenset({wire.PostRequest, wire.SetCursorRequest, wire.DigestRequest})
 
 
 class Broker:
@@ -56,6 +62,7 @@ class Broker:
     ) -> None:
         self.id = secrets.token_hex(8)
         self._store: RoomStore = store or MemoryStore(wire.encode_message)
+        self._is_durable = self._store.is_durable
         self._limits = limits or Limits()
         self._grace_seconds = grace_seconds
         self._clock = clock
@@ -66,6 +73,8 @@ class Broker:
         self._buffer = memoryview(bytearray(READ_BYTES))
         self._untold: dict[Room, list[Told]] = {}
         self._unwritten: list[Connection] = []
+        self._unsettled: list[_Unsettled] = []  # always empty with a store that is not durable
+        self._is_store_failing = False
         self._is_write_due = False
         self._idle_timer: asyncio.TimerHandle | None = None
         self._server: asyncio.Server | None = None
@@ -107,6 +116,7 @@ class Broker:
             self._idle_timer.cancel()
         if self._server is not None:
             self._server.close()
+        self.settle()
         for connection in list(self._connections):
             connection.finish()
         self._store.close()
@@ -139,6 +149,7 @@ class Broker:
 
     def disconnected(self, connection: Connection) -> None:
         """Forget a connection with its memberships and reservations."""
+        self.settle()
         self._connections.discard(connection)
         author = connection.author
         if author is not None:
@@ -164,11 +175,35 @@ class Broker:
             request = wire.decode_request(body)
             request_id = request.request_id
             _check_allowed(connection, request, len(body))
+            if self._unsettled and type(request) not in _KEPT_TOGETHER:
+                self.settle()
             self._answers[type(request)](connection, request)
         except wire.RefusedRequest as problem:
+            self.settle()
             connection.send(error_body(problem, problem.request_id))
         except Refused as problem:
+            self.settle()
             connection.send(error_body(problem, request_id))
+
+    def settle(self) -> None:
+        """Make durable what was changed since the last time; then answer who changed it and tell the others."""
+        if not self._unsettled:
+            return
+        unsettled, self._unsettled = self._unsettled, []
+        try:
+            self._store.commit()
+        except NotStored as problem:
+            if not self._is_store_failing:
+                _log.error("%s", problem)
+            self._is_store_failing = True
+            for one in unsettled:
+                one.connection.send(error_body(_not_stored(one.refusal, problem), one.request_id))
+            return
+        self._is_store_failing = False
+        for one in unsettled:
+            one.connection.send(one.body)
+            if one.activity is not None and len(one.room.members) > 1:
+                self._tell(one.room, one.activity, but=one.connection.registered_author.session_id)
 
     @property
     def buffer(self) -> memoryview:
@@ -191,6 +226,7 @@ class Broker:
             asyncio.get_running_loop().call_soon(self._write)
 
     def _write(self) -> None:
+        self.settle()
         self._is_write_due = False
         for room in list(self._untold):
             self._deliver(room)
@@ -245,12 +281,11 @@ class Broker:
             room = self._store.create(request.room, epoch=secrets.token_hex(8))
         else:
             _check_epoch(room, request.epoch)
+        if self._is_durable and topic is not None and room.topic is None and room.last_seq:
+            self._keep_topic(room, topic)
         # Who comes now is not told of what was before.
         self._deliver(room)
-        had_topic = room.topic is not None
         activity = room.join(author, joined_at=self._now(), topic=topic, is_quiet=bool(request.quiet))
-        if room.topic is not None and not had_topic:
-            self._store.topic_set(room)
         connection.rooms[room.name] = room
         connection.send(
             wire.encode_joined(
@@ -277,6 +312,8 @@ class Broker:
             raise _too_large()
         room = self._room(request.room, request.epoch)
         self._check_reserved(connection, room.name)
+        if self._is_durable:
+            self._store.before_change(room)
         posted = room.post(
             connection.registered_author,
             text,
@@ -285,9 +322,15 @@ class Broker:
             size=size,
             reply_to=request.reply_to,
         )
-        if posted.activity is not None:
-            self._store.posted(room, posted.message)
-        connection.send(wire.encode_posted(request.request_id, posted.encoded, posted.unread_before))
+        body = wire.encode_posted(request.request_id, posted.encoded, posted.unread_before)
+        if self._is_durable:
+            if posted.activity is not None:
+                self._store.posted(room, posted.message)
+            self._wait_for_commit(
+                _Unsettled(connection, request.request_id, body, "Nothing was posted", room, posted.activity)
+            )
+            return
+        connection.send(body)
         if posted.activity is not None and len(room.members) > 1:
             self._tell(room, posted.activity, but=connection.registered_author.session_id)
 
@@ -311,13 +354,15 @@ class Broker:
     def _set_cursor(self, connection: Connection, request: wire.SetCursorRequest) -> None:
         room = self._room(request.room, request.epoch)
         seq = self._move_cursor(room, connection.name, request.seq)
-        connection.send(
-            wire.encode(wire.CursorSetReply(request_id=request.request_id, room=room.name, seq=seq))
-        )
+        body = wire.encode(wire.CursorSetReply(request_id=request.request_id, room=room.name, seq=seq))
+        self._moved(connection, request.request_id, body, room)
 
     def _digest(self, connection: Connection, request: wire.DigestRequest) -> None:
         room = self._room(request.room, request.epoch)
         name = connection.name
+        is_moving = not request.peek and request.after_seq is None
+        if not is_moving:
+            self.settle()
         found = room.digest(
             name,
             after_seq=request.after_seq,
@@ -325,18 +370,20 @@ class Broker:
             budget=request.budget,
             per_message=request.per_message,
         )
-        if not request.peek and request.after_seq is None and found.consumed_seq:
+        if is_moving and found.consumed_seq:
             self._move_cursor(room, name, found.consumed_seq)
-        connection.send(
-            wire.encode_digested(
-                request.request_id,
-                room.name,
-                found,
-                cursor=room.cursor(name),
-                first_seq=room.first_seq,
-                last_seq=room.last_seq,
-            )
+        body = wire.encode_digested(
+            request.request_id,
+            room.name,
+            found,
+            cursor=room.cursor(name),
+            first_seq=room.first_seq,
+            last_seq=room.last_seq,
         )
+        if is_moving:
+            self._moved(connection, request.request_id, body, room)
+        else:
+            connection.send(body)
 
     def _reserve(self, connection: Connection, request: wire.ReserveRequest) -> None:
         _check_room_name(request.room)
@@ -377,11 +424,38 @@ class Broker:
         return room
 
     def _move_cursor(self, room: Room, name: str, seq: int) -> int:
+        if not self._is_durable:
+            return room.set_cursor(name, seq)
+        self._store.before_change(room)
         before = room.cursor(name)
         cursor = room.set_cursor(name, seq)
         if cursor != before:
             self._store.cursor_moved(room, name)
         return cursor
+
+    def _moved(self, connection: Connection, request_id: str, body: bytes, room: Room) -> None:
+        """Answer who may have moved a cursor."""
+        if self._is_durable:
+            self._wait_for_commit(
+                _Unsettled(connection, request_id, body, "The cursor was not moved", room, None)
+            )
+        else:
+            connection.send(body)
+
+    def _keep_topic(self, room: Room, topic: str) -> None:
+        """Store the first topic of a room in which something was said, before anybody sees it."""
+        self._store.before_change(room)
+        room.topic = topic
+        self._store.topic_set(room)
+        try:
+            self._store.commit()
+        except NotStored as problem:
+            raise _not_stored("Not joined", problem) from problem
+
+    def _wait_for_commit(self, reply: _Unsettled) -> None:
+        """Answer when this turn's changes are stored."""
+        self._unsettled.append(reply)
+        self._write_soon()
 
     def _depart(self, room: Room, session_id: str) -> None:
         """End a membership, tell who stays, and forget a room in which nothing was ever said."""
@@ -430,6 +504,17 @@ class Broker:
             self._reservations.pop(room, None)
 
 
+class _Unsettled(NamedTuple):
+    """A reply that must not be given before what it tells of is stored."""
+
+    connection: Connection
+    request_id: str
+    body: bytes
+    refusal: str  #: what did not happen if that fails
+    room: Room
+    activity: Activity | None  #: what the others are told
+
+
 @dataclass(frozen=True, slots=True)
 class _Reservation:
     """A name in a room that is kept for those who know a secret."""
@@ -447,6 +532,10 @@ def _check_allowed(connection: Connection, request: wire.Request, size: int) -> 
 
 def _too_large() -> Refused:
     return Refused("too-large", "a message has at most 6 MiB of text; write it to a file and post the path")
+
+
+def _not_stored(refusal: str, problem: NotStored) -> Refused:
+    return Refused(problem.code, f"{refusal}: {problem}; {problem.hint}")
 
 
 def _stale(room: str) -> Refused:

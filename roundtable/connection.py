@@ -66,6 +66,9 @@ class Desk(Protocol):
             MalformedFrame: the frame is no JSON object; the connection is finished.
         """
 
+    def settle(self) -> None:
+        """Queue the replies to what was done so far."""
+
     def write_later(self, connection: Connection) -> None:
         """Write what ``connection`` has queued at the end of this turn of the loop."""
 
@@ -155,9 +158,11 @@ class Connection(asyncio.BufferedProtocol):
                 self._broker.answer(self, body)
         except WireProblem as problem:
             _log.warning("closed a connection: %s", problem)
+            self._broker.settle()
             self.finish()
         except Exception:  # one request must not end the service of the others
             _log.exception("Failed to handle roundtable message; closed its connection")
+            self._broker.settle()
             self.finish()
 
     def eof_received(self) -> bool:

@@ -1,7 +1,8 @@
 """The broker's process: take the socket of a home, serve it, and end when idle or told to.
 
 ``python -m roundtable.serve``; ``spawn`` starts it, ``roundtable broker`` runs it in the foreground. Signals end it
-at once and in order: a socket it made is removed, and only that one.
+at once and in order: a socket it made is removed, and only that one. A store that cannot be used ends it before it
+serves, and everybody who waits for it is told why.
 """
 
 from __future__ import annotations
@@ -18,11 +19,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from . import wire
 from .broker import Broker
-from .errors import BrokerUnavailable
+from .connection import error_body
+from .errors import BrokerUnavailable, Refused, StoreUnavailable, UsageProblem
 from .home import Home
 from .limits import Limits
-from .spawn import READY, Claim, claim
+from .spawn import STORE_VARIABLE, Claim, claim, tell_starter
+from .store import MemoryStore, RoomStore, database_path
 
 __all__ = ["main"]
 
@@ -35,29 +39,30 @@ _SPARE_DESCRIPTORS = 64
 _log = logging.getLogger("roundtable.broker")
 
 
-async def _serve(taken: Claim, limits: Limits, grace_seconds: float, ready: int | None) -> None:
-    broker = Broker(limits=limits, grace_seconds=grace_seconds)
+async def _serve(
+    taken: Claim, store: RoomStore, limits: Limits, grace_seconds: float, ready: int | None
+) -> None:
+    broker = Broker(store=store, limits=limits, grace_seconds=grace_seconds)
     loop = asyncio.get_running_loop()
     for number in _STOP:
         loop.add_signal_handler(number, broker.close)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP)
     await broker.start(taken.listener)
     _log.info("serving %s", taken.path)
-    _tell_ready(ready)
+    tell_starter(ready)
     await broker.wait_closed()
     # While somebody may still connect the file must not name us.
     taken.release()
     await broker.wait_disconnected()
 
 
-def _tell_ready(descriptor: int | None) -> None:
-    if descriptor is None:
-        return
-    try:
-        os.write(descriptor, READY)
-        os.close(descriptor)
-    except OSError:
-        _log.info("the starter has left")
+def _open_store(database: Path | None) -> RoomStore:
+    """The store in the file ``database``, or in memory."""
+    if database is None:
+        return MemoryStore(wire.encode_message)
+    from .stores.sqlite import SqliteStore
+
+    return SqliteStore(database, wire.encode_message)
 
 
 def _raise_descriptor_limit(limits: Limits) -> Limits:
@@ -84,7 +89,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--socket", type=Path, help="where to listen (default: below the home)")
     parser.add_argument("--grace", type=float, default=5.0, help="seconds to outlive the last connection")
     parser.add_argument(
-        "--ready-fd", type=int, help="descriptor that is written to once the socket is served"
+        "--store",
+        help=f"memory or sqlite[:PATH], where rooms are kept (default: {STORE_VARIABLE}, else memory)",
+    )
+    parser.add_argument(
+        "--ready-fd",
+        type=int,
+        help="descriptor that is written to once the socket is served, or why it is not",
     )
     options = parser.parse_args(arguments)
     if not 0 <= options.grace < float("inf"):
@@ -94,21 +105,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
     home = Home.from_environment()
     if options.home is not None:
         home = replace(home, root=options.home.absolute())
+    named = options.store if options.store is not None else os.environ.get(STORE_VARIABLE) or "memory"
+    try:
+        database = database_path(named, default=home.database)
+    except UsageProblem as problem:
+        source = "--store" if options.store is not None else STORE_VARIABLE
+        reason = f"{source}: {problem}"
+        tell_starter(options.ready_fd, reason, str(problem.hint))
+        parser.error(f"{reason}; {problem.hint}")
     # A signal waits until we can take what we made away again.
     signal.pthread_sigmask(signal.SIG_BLOCK, _STOP)
     try:
         taken = claim(home, path=options.socket.absolute() if options.socket else None)
     except BrokerUnavailable as problem:
         _log.error("%s (%s)", problem, problem.hint)
+        tell_starter(options.ready_fd, problem.reason, str(problem.hint))
         return problem.exit_code
     if taken is None:
         _log.info("Another roundtable broker is already listening on %s", home.socket())
-        _tell_ready(options.ready_fd)
+        tell_starter(options.ready_fd)
         return 0
+    try:
+        store = _open_store(database)
+    except StoreUnavailable as problem:
+        _log.error("%s (%s)", problem, problem.hint)
+        # Others may have found the socket meanwhile; nobody else can tell them.
+        taken.refuse(wire.frame(error_body(Refused(problem.code, f"{problem}; {problem.hint}"), None)))
+        tell_starter(options.ready_fd, str(problem), str(problem.hint))
+        return problem.exit_code
     limits = _raise_descriptor_limit(Limits())
     # What is loaded now stays; the collector need not look at it again.
     gc.freeze()
-    asyncio.run(_serve(taken, limits, options.grace, options.ready_fd))
+    asyncio.run(_serve(taken, store, limits, options.grace, options.ready_fd))
     return 0
 
 

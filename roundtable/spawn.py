@@ -24,11 +24,19 @@ import anyio
 
 from .errors import BrokerUnavailable, SocketPathTooLong, UnsafeFolder
 from .home import MAX_SOCKET_PATH_BYTES, Home, check_folder, private_folder
+from .store import absolute_store
 
-__all__ = ["READY", "Claim", "claim", "ensure_broker", "is_served"]
+__all__ = ["READY", "STORE_VARIABLE", "Claim", "claim", "ensure_broker", "is_served", "tell_starter"]
 
-#: What a broker writes to its readiness descriptor once somebody serves the socket, be it another broker.
+#: What a broker writes to its readiness descriptor once somebody serves the socket, be it another broker. One that
+#: cannot serve writes why and what to do instead, a line each.
 READY = b"ready\n"
+
+#: Names the store of a broker that is not told one.
+STORE_VARIABLE = "ROUNDTABLE_STORE"
+
+#: A pipe takes this much in one piece (POSIX says 512 at least); a reason and a hint are cut to fit.
+_MAX_TOLD_BYTES = 2048
 
 #: How long a starter is waited for when the caller names no deadline. A start takes about 0.1 s.
 _START_SECONDS = 10.0
@@ -52,7 +60,7 @@ _MAX_LOG_BYTES = 1024 * 1024
 _NOBODY = frozenset({errno.ENOENT, errno.ECONNREFUSED, errno.ENOTSOCK, errno.ENOTDIR})
 
 #: What a broker needs of its starter's environment. The rest stays with the starter: it may hold secrets.
-_ENVIRONMENT = frozenset({"HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH"})
+_ENVIRONMENT = frozenset({"HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", STORE_VARIABLE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +74,28 @@ class Claim:
 
     def release(self) -> None:
         """Stop listening; remove the socket and the files beside it if they are still ours."""
+        self._remove()
+        self.listener.close()
+
+    def refuse(self, frame: bytes) -> None:
+        """Stop listening like ``release``, and send ``frame`` to whoever has connected already."""
+        self._remove()
+        self.listener.setblocking(False)
+        with suppress(OSError):  # the last one is that nobody is left
+            while True:
+                end, _ = self.listener.accept()
+                with end, suppress(OSError):
+                    end.setblocking(False)
+                    end.sendall(frame)
+        self.listener.close()
+
+    def _remove(self) -> None:
         with suppress(OSError, BrokerUnavailable), _locked(self.home.lock, seconds=_PROBE_SECONDS):
             if _inode(self.path) == self.inode:
                 self.path.unlink()
             if self.home.pid.read_text(encoding="utf-8").strip() == str(os.getpid()):
                 for file in (self.home.pid, self.home.path_file):
                     file.unlink(missing_ok=True)
-        self.listener.close()
 
 
 def claim(home: Home, *, path: Path | None = None) -> Claim | None:
@@ -164,13 +187,26 @@ async def ensure_broker(home: Home, *, grace_seconds: float, deadline: float | N
             await anyio.wait_readable(ready)
         if scope.cancelled_caught:
             raise BrokerUnavailable(path, "the broker did not start in time")
-        if os.read(ready, len(READY)) != READY:
-            raise BrokerUnavailable(path, _why(home.log, log_start))
+        told = os.read(ready, _MAX_TOLD_BYTES)
+        if told != READY:
+            raise _not_started(path, told, home.log, log_start)
     except OSError as problem:
         raise BrokerUnavailable(path, f"cannot start a broker: {problem.strerror}") from problem
     finally:
         os.close(ready)
     return home.socket()
+
+
+def tell_starter(descriptor: int | None, *lines: str) -> None:
+    """Let who started this broker know that somebody serves, or with ``lines`` why not and what to do."""
+    if descriptor is None:
+        return
+    told = b"".join(
+        " ".join(line.split()).encode(errors="replace")[: _MAX_TOLD_BYTES // 2 - 1] + b"\n" for line in lines
+    )
+    with suppress(OSError):  # the starter has left
+        os.write(descriptor, told or READY)
+        os.close(descriptor)
 
 
 async def _answers(path: Path) -> bool:
@@ -214,6 +250,8 @@ def _environment(environment: Mapping[str, str], home: Home) -> dict[str, str]:
         for name, value in environment.items()
         if name in _ENVIRONMENT or name.startswith("PYTHON")
     }
+    if STORE_VARIABLE in kept:
+        kept[STORE_VARIABLE] = absolute_store(kept[STORE_VARIABLE])
     if home.runtime is not None:
         kept["XDG_RUNTIME_DIR"] = os.fspath(home.runtime)
     # The broker runs in another folder, and is the one this code belongs to.
@@ -236,6 +274,11 @@ def _start_broker_size(log: Path) -> int:
     except OSError:
         return 0
     return size
+
+
+def _not_started(path: Path, told: bytes, log: Path, log_start: int) -> BrokerUnavailable:
+    reason, _, hint = told.decode(errors="replace").strip().partition("\n")
+    return BrokerUnavailable(path, reason or _why(log, log_start), hint=hint or None)
 
 
 def _why(log: Path, start: int) -> str:

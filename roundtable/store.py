@@ -8,6 +8,7 @@ is imported only when it is asked for.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar, Protocol
 
@@ -120,10 +121,10 @@ class MemoryStore:
         """Nothing to close."""
 
 
-def database_path(store: str, *, folder: Path, default: Path) -> Path | None:
+def database_path(store: str, *, default: Path) -> Path | None:
     """The file that ``store`` names, absolute; ``None`` for ``memory``.
 
-    A path is relative to ``folder``; ``~`` is expanded. ``sqlite`` alone is ``default``.
+    A path is relative to the working folder; ``~`` is expanded. ``sqlite`` alone is ``default``.
 
     Raises:
         UsageProblem: it names no store.
@@ -135,17 +136,16 @@ def database_path(store: str, *, folder: Path, default: Path) -> Path | None:
     kind, _, path = store.partition(":")
     if kind != _SQLITE or not path or "\0" in path:
         raise UsageProblem(f"no store is called {store!r}", hint="say memory, sqlite or sqlite:PATH")
-    return folder / _expanded(path)
+    return _absolute(path)
 
 
-def absolute_store(store: str, folder: Path) -> str:
+def absolute_store(store: str) -> str:
     """``store`` for a process that runs in another folder; what names no store stays as it is."""
     kind, _, path = store.partition(":")
-    return f"{kind}:{folder / _expanded(path)}" if kind == _SQLITE and path else store
+    return f"{kind}:{_absolute(path)}" if kind == _SQLITE and path else store
 
 
-def _expanded(path: str) -> Path:
-    try:
-        return Path(path).expanduser()
-    except RuntimeError:  # nobody of that name has a home
-        return Path(path)
+def _absolute(path: str) -> Path:
+    with suppress(RuntimeError):  # nobody of that name has a home
+        return Path(path).expanduser().absolute()
+    return Path(path).absolute()
