@@ -43,6 +43,6 @@ def clean_environ(home: Path) -> dict[str, str]:
     kept = {
         name: value
         for name, value in os.environ.items()
-        if name not in dropped and not name.startswith(("FLEET_", "PYTEST_"))
+        if name not in dropped and not name.startswith(("FLEET_", "PYTEST_", "ROUNDTABLE_"))
     }
     return {**kept, "FLEET_HOME": str(home)}
