@@ -5,17 +5,17 @@ Pure. Blueprints and roles manifests are both explained here, so that they speak
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin
 
 from pydantic import ValidationError
 
 from fleet.blueprint.schema import COLORS, StrictModel
+from fleet.blueprint.wording import did_you_mean, echo, in_order, received
 from fleet.yaml import KeyPath, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from pydantic_core import ErrorDetails
 
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from fleet.yaml import Document
 
 __all__ = ["check", "did_you_mean", "echo", "in_order"]
-
-#: An offending scalar is echoed up to here, so that pointing a reader at a secret file does not print it.
-_MAX_ECHO = 80
 
 _EMPTY = {
     "members": "at least one member is required",
@@ -69,34 +66,6 @@ def check(document: Document, model: type[M]) -> tuple[M | None, tuple[Problem, 
         return None, in_order(found.values())
 
 
-def in_order(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """The problems as they stand in the file, each once."""
-    return tuple(sorted(dict.fromkeys(problems), key=lambda problem: (problem.line, problem.column)))
-
-
-def did_you_mean(word: object, known: Iterable[str]) -> str:
-    """``, did you mean "x"?`` for the nearest of ``known``, or nothing."""
-    from difflib import get_close_matches  # only a file with an error pays for it
-
-    by_form = {name.casefold(): name for name in known}
-    near = get_close_matches(str(word)[:100].casefold(), by_form, n=1, cutoff=0.6)
-    return f', did you mean "{by_form[near[0]]}"?' if near else ""
-
-
-def echo(value: object) -> str:
-    """A value as JSON on one line, at most 80 characters of it."""
-    if isinstance(value, Mapping):
-        return "a map"
-    if isinstance(value, list | tuple):
-        return "a list"
-    text = printable(json.dumps(value, ensure_ascii=False))
-    return text if len(text) <= _MAX_ECHO else f"{text[:_MAX_ECHO]}… [{len(text)} chars]"
-
-
-def _got(value: object) -> str:
-    return "nothing" if value is None else echo(value)
-
-
 def _path(document: Document, details: ErrorDetails) -> KeyPath:
     """The key path of an error, without the names pydantic adds for the branches of a union."""
     path: KeyPath = ()
@@ -112,7 +81,7 @@ def _sentence(details: ErrorDetails, path: KeyPath, model: type[StrictModel]) ->
     """What is wrong with one value."""
     kind, value, context = details["type"], details["input"], details.get("ctx", {})
     key = path[-1] if path and isinstance(path[-1], str) else ""
-    got = f", got {_got(value)}"
+    got = f", got {received(value)}"
     match kind:
         case "rule":
             return printable(str(context["text"]))
@@ -136,11 +105,11 @@ def _sentence(details: ErrorDetails, path: KeyPath, model: type[StrictModel]) ->
             least = context["ge"]
             return f"expected a positive integer{got}" if least == 1 else f"expected at least {least}{got}"
         case "less_than_equal":
-            return f"{_got(value)} exceeds {_CEILINGS.get(key, 'the limit of {}').format(context['le'])}"
+            return f"{received(value)} exceeds {_CEILINGS.get(key, 'the limit of {}').format(context['le'])}"
         case "literal_error":
             allowed = [word.strip("'") for word in str(context["expected"]).replace(" or ", ", ").split(", ")]
             noun = _NOUNS.get(key, "allowed here")
-            return f"{_got(value)} is not {noun}; allowed: {', '.join(allowed)}{did_you_mean(value, allowed)}"
+            return f"{received(value)} is not {noun}; allowed: {', '.join(allowed)}{did_you_mean(value, allowed)}"
         case "tuple_type" | "list_type":
             return f"{_LISTS.get(key, 'expected a list')}{got}"
         case "too_short":
@@ -158,9 +127,9 @@ def _value_sentence(text: str, value: object, got: str) -> str:
     if text.startswith(("expected", "this loader")):
         return text + got
     if text.startswith("is not a color"):
-        return f"{_got(value)} {text}{did_you_mean(value, COLORS)}"
+        return f"{received(value)} {text}{did_you_mean(value, COLORS)}"
     if text.startswith("must"):
-        return f"{_got(value)} {text}"
+        return f"{received(value)} {text}"
     return text
 
 

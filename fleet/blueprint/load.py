@@ -6,12 +6,12 @@ yet (`not_built`).
 
 from __future__ import annotations
 
-import os.path
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fleet.blueprint.beside import path_from, text_file_problem
 from fleet.blueprint.explain import check, in_order
 from fleet.blueprint.schema import Blueprint
 from fleet.errors import InvalidFile, Problem
@@ -62,29 +62,8 @@ def validate_blueprint(document: Document, path: Path) -> Loaded:
     return Loaded(path, blueprint, in_order(_warnings(document, blueprint)), folder, document)
 
 
-def path_from(path: str, folder: Path) -> Path:
-    """The absolute path of what a file in ``folder`` calls ``path``; ``..`` is resolved by name."""
-    # Path.expanduser raises for an unknown user; this leaves the text as it is, and it is not found.
-    expanded = os.path.expanduser(path.strip())  # noqa: PTH111 - see above
-    return Path(os.path.normpath(folder / expanded))
-
-
 #: A brief is found like any other path.
 brief_of = path_from
-
-
-def text_file_problem(path: Path) -> str | None:
-    """Why ``path`` cannot be read as a text, in one sentence with the resolved path, or ``None``."""
-    try:
-        if not path.exists():
-            return f"file not found: {path}"
-        if not path.is_file():
-            return f"not a regular file: {path}"
-        with path.open("rb") as file:
-            file.read(1)
-    except (OSError, ValueError) as error:
-        return f"not readable: {path} ({getattr(error, 'strerror', None) or error})"
-    return None
 
 
 def _briefs(document: Document, folder: Path) -> Iterator[Problem]:
