@@ -468,7 +468,7 @@ class Broker:
 
     def _tell(self, room: Room, activity: Activity, *, but: str) -> None:
         """Let every member but one know, at the end of this turn of the loop."""
-        told = Told(but, activity.seq, wire.frame(wire.encode_activity(activity)))
+        told = Told(but, activity.seq, wire.activity_frame(activity))
         self._untold.setdefault(room, []).append(told)
         self._write_soon()
 

@@ -237,7 +237,7 @@ class Client:
             last_seq=reply.last_seq,
             unread=reply.unread,
             shared_with=reply.shared_with,
-            members=tuple(wire.to_member(member) for member in reply.members),
+            members=tuple(reply.members),
         )
 
     async def leave(self, room: str, *, deadline: float | None = None) -> None:
@@ -259,7 +259,7 @@ class Client:
             request_id=self._next_id(), room=room, text=text, reply_to=reply_to, id=id, epoch=epoch
         )
         reply = await self._ask(request, wire.PostedReply, deadline)
-        return Posted(wire.to_message(reply.message), reply.unread_before)
+        return Posted(reply.message, reply.unread_before)
 
     async def fetch(
         self,
@@ -275,8 +275,7 @@ class Client:
             request_id=self._next_id(), room=room, after_seq=after_seq, limit=limit, epoch=epoch
         )
         reply = await self._ask(request, wire.MessagesReply, deadline)
-        messages = tuple(wire.to_message(body) for body in reply.messages)
-        return Page(messages, reply.first_seq, reply.last_seq, reply.cursor)
+        return Page(tuple(reply.messages), reply.first_seq, reply.last_seq, reply.cursor)
 
     async def set_cursor(
         self, room: str, seq: int, *, epoch: str | None = None, deadline: float | None = None
@@ -430,8 +429,8 @@ class Client:
         """Hand out what has arrived."""
         for body in self._frames.feed(data):
             reply = wire.decode_reply(body)
-            if isinstance(reply, wire.ActivityEvent):
-                self._queue(wire.to_activity(reply))
+            if isinstance(reply, Activity):
+                self._queue(reply)
             elif reply.request_id is None:
                 if isinstance(reply, wire.ErrorReply):
                     self._lose(Refused(reply.code, reply.error))

@@ -1,12 +1,17 @@
 """Frozen values on the wire and in the store: messages, members, rooms, and what a name may be.
 
-Pure. Not here: how they are written as JSON (``wire``), and how text of others is shown (``harmless``).
+Pure. What is made for every post is a ``Struct``: a frozen dataclass of seven fields takes ten times as long to make
+(2.1 against 0.2 microseconds), and a ``Struct`` is encoded as it is.
+
+Not here: the messages around them and their bytes (``wire``), and how text of others is shown (``harmless``).
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+
+from msgspec import Struct, field
 
 from .harmless import is_plain_line
 
@@ -29,29 +34,26 @@ _MEMBER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _ROOM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
-@dataclass(frozen=True, slots=True)
-class Author:
+class Author(Struct, frozen=True, rename="camel"):
     """Who posted: one connection under one name."""
 
     session_id: str
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(Struct, frozen=True, rename="camel", omit_defaults=True):
     """One post, as it was posted."""
 
     id: str
     seq: int  #: from 1 in its room, never reused while the room lives
     timestamp: int  #: milliseconds since the epoch
     room: str
-    author: Author
-    text: str  #: any characters, at most 6 MiB of UTF-8
-    reply_to: str | None  #: ``name#seq`` of the message it answers
+    author: Author = field(name="from")
+    text: str = field()  #: any characters, at most 6 MiB of UTF-8
+    reply_to: str | None = None  #: ``name#seq`` of the message it answers
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Struct, frozen=True, rename="camel"):
     """One connection's place in a room."""
 
     session_id: str
@@ -74,13 +76,12 @@ class RoomInfo:
     unread: int  #: retained messages behind which the asking name's cursor lies
 
 
-@dataclass(frozen=True, slots=True)
-class Activity:
+class Activity(Struct, frozen=True, tag_field="type", tag="activity"):
     """Something is new in a room: no bodies, and not how much."""
 
     room: str
-    author: str  #: the poster or joiner; ``(left)`` for who left
-    seq: int  #: the newest message, 0 for a join or a leave
+    author: str = field(name="from")  #: the poster or joiner; ``(left)`` for who left
+    seq: int = field()  #: the newest message, 0 for a join or a leave
 
 
 def is_member_name(text: str) -> bool:

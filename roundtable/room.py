@@ -13,7 +13,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from .digest import Digest, digest
 from .errors import Refused
@@ -33,8 +34,7 @@ LEFT = "(left)"
 _REFERENCE = re.compile(r"(?:(?P<name>[^#]+)#)?(?P<seq>[0-9]{1,18})")
 
 
-@dataclass(frozen=True, slots=True)
-class Posted:
+class Posted(Struct, frozen=True):
     """What a post did."""
 
     message: Message
@@ -43,7 +43,7 @@ class Posted:
     activity: Activity | None  #: ``None`` when the id was known and nothing was posted
 
 
-class _Kept(NamedTuple):
+class _Kept(Struct, frozen=True):
     """A retained message, its wire form, and the bytes of its text."""
 
     message: Message
@@ -265,7 +265,10 @@ class Room:
 
     def _others_after(self, start: int, name: str) -> int:
         own = self._seqs_by_name.get(name)
-        return self.last_seq - start - (len(own) - bisect_right(own, start) if own else 0)
+        # An author has read past its own posts, so that mostly there are none to find.
+        if not own or own[-1] <= start:
+            return self.last_seq - start
+        return self.last_seq - start - (len(own) - bisect_right(own, start))
 
     def _newest_first(self, start: int, without: str | None) -> Iterator[Message]:
         for kept in reversed(self._ring):
@@ -307,8 +310,9 @@ class Room:
     def _rotate(self) -> None:
         oldest = self._ring.popleft()
         self._bytes -= oldest.size
-        del self._by_id[oldest.message.id]
-        name = oldest.message.author.name
+        message = oldest.message
+        del self._by_id[message.id]
+        name = message.author.name
         seqs = self._seqs_by_name[name]
         seqs.popleft()
         if not seqs:

@@ -10,14 +10,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from struct import Struct as Layout
-from typing import Annotated, Any, NoReturn, TypeAlias, cast
+from typing import Annotated, Any, NoReturn, TypeAlias
 
 import msgspec
-from msgspec import Meta, Struct, field
+from msgspec import Meta, Struct
 
 from .digest import Digest
 from .errors import FrameTooLarge, MalformedFrame, Refused
-from .message import Activity, Author, Member, Message, RoomInfo
+from .message import Activity, Member, Message, RoomInfo
 
 __all__ = [
     "DEFAULT_FETCH_LIMIT",
@@ -26,7 +26,6 @@ __all__ = [
     "MAX_FRAME_BYTES",
     "MAX_TEXT_BYTES",
     "PROTOCOL",
-    "ActivityEvent",
     "CursorSetReply",
     "DigestRequest",
     "DigestedReply",
@@ -50,10 +49,10 @@ __all__ = [
     "RoomsReply",
     "RoomsRequest",
     "SetCursorRequest",
+    "activity_frame",
     "decode_reply",
     "decode_request",
     "encode",
-    "encode_activity",
     "encode_digested",
     "encode_joined",
     "encode_message",
@@ -62,9 +61,6 @@ __all__ = [
     "encode_rooms",
     "frame",
     "schema",
-    "to_activity",
-    "to_member",
-    "to_message",
     "to_room_info",
 ]
 
@@ -86,6 +82,10 @@ MAX_FETCH_BYTES = 7 * 1024 * 1024
 DEFAULT_FETCH_LIMIT = 200
 
 _HEADER = Layout(">I")
+
+_POSTED = b'{"type":"posted","requestId":%b,"unreadBefore":%d,"message":%b}'
+
+_ACTIVITY = '{"type":"activity","room":"%s","from":"%s","seq":%d}'
 
 RequestId: TypeAlias = Annotated[str, Meta(min_length=1, max_length=128)]
 MemberName: TypeAlias = Annotated[
@@ -110,40 +110,13 @@ class _Value(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tr
     """A part of a message."""
 
 
-class AuthorBody(_Value, frozen=True, kw_only=True):
-    """Who posted."""
-
-    session_id: str
-    name: str
-
-
-class MessageBody(_Value, frozen=True, kw_only=True):
-    """One post."""
-
-    id: str
-    seq: int
-    timestamp: int
-    room: str
-    author: AuthorBody = field(name="from")
-    text: str
-    reply_to: str | None = None
-
-
-class MemberBody(_Value, frozen=True, kw_only=True):
-    """One session's place in a room."""
-
-    session_id: str
-    name: str
-    joined_at: int
-
-
 class RoomBody(_Value, frozen=True, kw_only=True):
     """A room as the asking name sees it."""
 
     name: str
     topic: str | None = None
     epoch: str
-    members: list[MemberBody]
+    members: list[Member]
     message_count: int
     first_seq: int
     last_seq: int
@@ -277,7 +250,7 @@ class JoinedReply(_Wire, frozen=True, kw_only=True, tag="joined"):
     last_seq: int
     unread: int
     shared_with: int
-    members: list[MemberBody]
+    members: list[Member]
 
 
 class LeftReply(_Wire, frozen=True, kw_only=True, tag="left"):
@@ -292,7 +265,7 @@ class PostedReply(_Wire, frozen=True, kw_only=True, tag="posted"):
 
     request_id: str
     unread_before: int
-    message: MessageBody
+    message: Message
 
 
 class MessagesReply(_Wire, frozen=True, kw_only=True, tag="messages"):
@@ -303,7 +276,7 @@ class MessagesReply(_Wire, frozen=True, kw_only=True, tag="messages"):
     first_seq: int
     last_seq: int
     cursor: int
-    messages: list[MessageBody]
+    messages: list[Message]
 
 
 class CursorSetReply(_Wire, frozen=True, kw_only=True, tag="cursor_set"):
@@ -339,14 +312,6 @@ class ReservedReply(_Wire, frozen=True, kw_only=True, tag="reserved"):
     names: list[str]
 
 
-class ActivityEvent(_Wire, frozen=True, kw_only=True, tag="activity"):
-    """Something is new; sent unasked."""
-
-    room: str
-    author: str = field(name="from")
-    seq: int
-
-
 class ErrorReply(_Wire, frozen=True, kw_only=True, tag="error"):
     """A request was refused. ``code`` is stable, ``error`` is for people."""
 
@@ -365,7 +330,7 @@ Reply: TypeAlias = (
     | CursorSetReply
     | DigestedReply
     | ReservedReply
-    | ActivityEvent
+    | Activity
     | ErrorReply
 )
 
@@ -462,30 +427,18 @@ def encode(message: Struct) -> bytes:
 
 def encode_message(message: Message) -> bytes:
     """A message as it is part of other messages."""
-    author = message.author
-    return _ENCODER.encode(
-        MessageBody(
-            id=message.id,
-            seq=message.seq,
-            timestamp=message.timestamp,
-            room=message.room,
-            author=AuthorBody(session_id=author.session_id, name=author.name),
-            text=message.text,
-            reply_to=message.reply_to,
-        )
-    )
+    return _ENCODER.encode(message)
 
 
-def encode_activity(activity: Activity) -> bytes:
-    """The body of an ``activity``."""
-    return _ENCODER.encode(ActivityEvent(room=activity.room, author=activity.author, seq=activity.seq))
+def activity_frame(activity: Activity) -> bytes:
+    """The frame of an ``activity``. Not made by the encoder, which takes three times as long: no name needs escapes."""
+    body = (_ACTIVITY % (activity.room, activity.author, activity.seq)).encode()
+    return _HEADER.pack(len(body)) + body
 
 
 def encode_posted(request_id: str, encoded: bytes, unread_before: int) -> bytes:
-    """The body of a ``posted`` around an encoded message."""
-    # Raw is written as it is; its type stands for a MessageBody that need not be built again.
-    message = cast(MessageBody, msgspec.Raw(encoded))
-    return _ENCODER.encode(PostedReply(request_id=request_id, unread_before=unread_before, message=message))
+    """The body of a ``posted`` around an encoded message. Put together by hand in half the encoder's time."""
+    return _POSTED % (_ENCODER.encode(request_id), unread_before, encoded)
 
 
 def encode_messages(
@@ -517,7 +470,7 @@ def encode_joined(request_id: str, info: RoomInfo, *, cursor: int, shared_with: 
             last_seq=info.last_seq,
             unread=info.unread,
             shared_with=shared_with,
-            members=_members(info),
+            members=list(info.members),
         )
     )
 
@@ -529,7 +482,7 @@ def encode_rooms(request_id: str, rooms: Sequence[RoomInfo]) -> bytes:
             name=info.name,
             topic=info.topic,
             epoch=info.epoch,
-            members=_members(info),
+            members=list(info.members),
             message_count=info.message_count,
             first_seq=info.first_seq,
             last_seq=info.last_seq,
@@ -563,35 +516,19 @@ def encode_digested(
     )
 
 
-def to_message(body: MessageBody) -> Message:
-    """The value of a decoded message."""
-    author = Author(body.author.session_id, body.author.name)
-    return Message(body.id, body.seq, body.timestamp, body.room, author, body.text, body.reply_to)
-
-
-def to_member(body: MemberBody) -> Member:
-    """The value of a decoded member."""
-    return Member(body.session_id, body.name, body.joined_at)
-
-
 def to_room_info(body: RoomBody) -> RoomInfo:
     """The value of a decoded room."""
     return RoomInfo(
         name=body.name,
         topic=body.topic,
         epoch=body.epoch,
-        members=tuple(to_member(member) for member in body.members),
+        members=tuple(body.members),
         message_count=body.message_count,
         first_seq=body.first_seq,
         last_seq=body.last_seq,
         last_activity=body.last_activity,
         unread=body.unread,
     )
-
-
-def to_activity(event: ActivityEvent) -> Activity:
-    """The value of a decoded activity."""
-    return Activity(event.room, event.author, event.seq)
 
 
 def schema() -> dict[str, Any]:
@@ -609,13 +546,6 @@ def schema() -> dict[str, Any]:
             **definitions,
         },
     }
-
-
-def _members(info: RoomInfo) -> list[MemberBody]:
-    return [
-        MemberBody(session_id=member.session_id, name=member.name, joined_at=member.joined_at)
-        for member in info.members
-    ]
 
 
 def _refusal(body: bytes | memoryview, reason: str) -> RefusedRequest:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import secrets
 import uuid
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -145,7 +144,7 @@ class RunRoom:
                 if activity.seq:
                     await self._record_new()
                     if activity.seq > self._settled_seq:
-                        on_news(replace(activity, seq=activity.seq + self._shift))
+                        on_news(Activity(activity.room, activity.author, activity.seq + self._shift))
 
             await self._surviving(listen)
 
@@ -276,4 +275,4 @@ class RunRoom:
 
     def _recorded(self) -> list[Message]:
         with open(self._record_path, "rb") as file:
-            return [wire.to_message(msgspec.json.decode(line, type=wire.MessageBody)) for line in file]
+            return [msgspec.json.decode(line, type=Message) for line in file]
