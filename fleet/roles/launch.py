@@ -78,8 +78,12 @@ class FanOut:
         return tuple(launch for window in self.windows for launch in window.launches)
 
 
-def from_manifest(loaded: LoadedManifest, *, binary: str | None, layout: str | None) -> FanOut:
+def from_manifest(
+    loaded: LoadedManifest, *, binary: str | None, layout: str | None, task: str | None = None
+) -> FanOut:
     """Give the launches of a manifest. ``binary`` starts that program with the reference's argument vector.
+
+    With ``task`` the seats are told that one; the manifest's still names the deliberation.
 
     Raises:
         InvalidFile: a brief cannot be read, or is too long for a command line.
@@ -95,7 +99,8 @@ def from_manifest(loaded: LoadedManifest, *, binary: str | None, layout: str | N
         if binary:
             argv = argument_vector(binary, name, role.provider, role.model, brief, path, footer)
         else:
-            prompt = _prompt(f"The task is {manifest.task}.", name, room)
+            opening = f"The task is {manifest.task}." if task is None else f"Task: {task}"
+            prompt = _prompt(opening, name, room)
             argv = native(runtime, provider, role.model, brief, footer, prompt)
         launches.append(
             Launch(
@@ -117,12 +122,16 @@ def from_manifest(loaded: LoadedManifest, *, binary: str | None, layout: str | N
         )
     windows = _windows(manifest.task, layout or "windows", tuple(launches))
     return FanOut(
-        str(loaded.path), manifest.task, manifest.task, budgets.digest, budgets.per_message, windows
+        str(loaded.path), manifest.task, task or manifest.task, budgets.digest, budgets.per_message, windows
     )
 
 
-def from_blueprint(loaded: Loaded, *, binary: str | None, layout: str | None) -> FanOut:
+def from_blueprint(
+    loaded: Loaded, *, binary: str | None, layout: str | None, task: str | None = None
+) -> FanOut:
     """Give the launches of every team of a blueprint, each seat named as a run names it.
+
+    ``task`` stands over the blueprint's own.
 
     Raises:
         InvalidFile: a brief cannot be read, or is too long for a command line.
@@ -131,18 +140,20 @@ def from_blueprint(loaded: Loaded, *, binary: str | None, layout: str | None) ->
     windows: list[Window] = []
     for team_name in blueprint.order:
         team = blueprint.teams[team_name]
-        launches = tuple(_of_seat(loaded, team_name, team, seat, binary) for seat in seats_of(team))
+        launches = tuple(_of_seat(loaded, team_name, team, seat, binary, task) for seat in seats_of(team))
         windows += _windows(team_name, layout or team.layout, launches)
     if len(blueprint.teams) > 1:  # the same agent may sit in several teams
         windows = [
             window if window.layout else _renamed(window, f"{team}-{window.name}")
             for window, team in zip(windows, _teams_of(loaded, layout), strict=True)
         ]
-    task = blueprint.task or blueprint.description
+    task = task or blueprint.task or blueprint.description
     return FanOut(str(loaded.path), blueprint.name, task, budgets.digest, budgets.per_message, tuple(windows))
 
 
-def _of_seat(loaded: Loaded, team_name: str, team: Team, seat: Seat, binary: str | None) -> Launch:
+def _of_seat(
+    loaded: Loaded, team_name: str, team: Team, seat: Seat, binary: str | None, task: str | None
+) -> Launch:
     blueprint, member = loaded.blueprint, seat.member
     agent = blueprint.agents.get(seat.agent)
     model = member.model or (agent.model if agent else None)
@@ -167,7 +178,7 @@ def _of_seat(loaded: Loaded, team_name: str, team: Team, seat: Seat, binary: str
     if binary:
         argv = argument_vector(binary, seat.name, provider, bare, brief, path, footer)
     else:
-        opening = f"Topic: {topic}\nTask: {blueprint.task or topic}"
+        opening = f"Topic: {topic}\nTask: {task or blueprint.task or topic}"
         argv = native(choice.runtime, provider, bare, brief, footer, _prompt(opening, seat.name, room), extra)
     cwd = member.cwd or (agent.cwd if agent else None)
     command = " ".join(agent.command) if agent and agent.command else ""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from fleet.roles.launch import FanOut, Launch, Window
 
-__all__ = ["render", "safe_session_name"]
+__all__ = ["color_of", "render", "safe_session_name", "screen_size", "seats_file"]
 
 #: Bytes of one tmux invocation as written here; the folder's path, unknown yet, is added when the script runs.
 _MAX_INVOCATION = 15_000
@@ -130,16 +130,40 @@ def render(fan_out: FanOut, *, session: str, replace: bool = False) -> str:
         _UNDO,
         'printf \'%s\\n\' "$PWD" >"$dir/start"\n',
     ]
-    seats = "\n".join(_seat(number, launch) for number, launch in enumerate(launches, start=1))
-    parts.append(_here("seats", f"{_SEATS}{seats}"))
+    parts.append(_here("seats", seats_file(launches)))
     parts += _invocations(fan_out.windows, launches)
     parts += [_TAIL % _WATCH_SECONDS]
     return "".join(parts)
 
 
+def seats_file(launches: tuple[Launch, ...]) -> str:
+    """What ``sh FILE N`` runs to seat launch N, counted from 1; beside it lies ``start``, the folder it began in."""
+    seats = "\n".join(_seat(number, launch) for number, launch in enumerate(launches, start=1))
+    return f"{_SEATS}{seats}"
+
+
 def safe_session_name(name: str) -> str:
     """The name with everything replaced by ``_`` that tmux or a shell reads as more than a name; may be ``""``."""
     return re.sub(r"[^\w-]", "_", name.strip())[:64]
+
+
+def screen_size(windows: tuple[Window, ...]) -> tuple[int, int]:
+    """Columns and rows of the detached session: large enough that no split runs out of space."""
+    columns, rows = 250, 60
+    for window in windows:
+        seats = len(window.launches)
+        if window.layout in ("even-horizontal", "main-horizontal"):
+            columns = max(columns, 20 * seats)
+        elif window.layout in ("even-vertical", "main-vertical"):
+            rows = max(rows, 6 * seats)
+        elif window.layout == "tiled":
+            rows = max(rows, 2 * seats)
+    return columns, rows
+
+
+def color_of(launch: Launch) -> str | None:
+    """The colour of a seat as tmux takes it."""
+    return _COLORS.get(launch.color, launch.color) if launch.color else None
 
 
 def _quote(text: str) -> str:
@@ -195,7 +219,7 @@ def _quoted(words: Iterable[str]) -> str:
 
 def _invocations(windows: tuple[Window, ...], launches: tuple[Launch, ...]) -> Iterator[str]:
     """The calls of tmux: one, or as many as their size asks for."""
-    commands = list(_commands(windows, _size(windows)))
+    commands = list(_commands(windows, screen_size(windows)))
     last: list[str] = ['select-window -t "=$session:^"', 'select-pane -t "=$session:^.{top-left}"']
     chunk: list[str] = []
     size, is_first = 0, True
@@ -240,7 +264,7 @@ def _commands(windows: tuple[Window, ...], size: tuple[int, int]) -> Iterator[li
                 own.append(f'split-window -t "=$session:" {start}')
             if index == 0:
                 own.append('set-option -w -t "=$session:" remain-on-exit on')
-            color = _COLORS.get(launch.color, launch.color) if launch.color else None
+            color = color_of(launch)
             if window.layout is None and color:
                 own.append(f'set-option -w -t "=$session:" window-status-style {_quote("fg=" + color)}')
             if window.layout is not None:
@@ -252,17 +276,3 @@ def _commands(windows: tuple[Window, ...], size: tuple[int, int]) -> Iterator[li
                 else:
                     own.append(f'select-layout -t "=$session:" {window.layout}')
             yield own
-
-
-def _size(windows: tuple[Window, ...]) -> tuple[int, int]:
-    """Columns and rows of the detached session: large enough that no split runs out of space."""
-    columns, rows = 250, 60
-    for window in windows:
-        seats = len(window.launches)
-        if window.layout in ("even-horizontal", "main-horizontal"):
-            columns = max(columns, 20 * seats)
-        elif window.layout in ("even-vertical", "main-vertical"):
-            rows = max(rows, 6 * seats)
-        elif window.layout == "tiled":
-            rows = max(rows, 2 * seats)
-    return columns, rows
