@@ -9,7 +9,7 @@ import math
 import re
 from dataclasses import dataclass
 
-__all__ = ["NEVER", "Deadline", "parse_duration"]
+__all__ = ["NEVER", "Deadline", "parse_duration", "show_duration"]
 
 #: One or more of hours, minutes, seconds, in that order, each at most once: ``1h30m``, ``90s``, ``10m``.
 _DURATION = re.compile(r"(?:([0-9]{1,9})h)?(?:([0-9]{1,9})m)?(?:([0-9]{1,9})s)?")
@@ -67,3 +67,13 @@ def parse_duration(text: str) -> float | None:
         return None
     hours, minutes, seconds = (int(part or 0) for part in match.groups())
     return float(hours * 3600 + minutes * 60 + seconds) or None
+
+
+def show_duration(seconds: float) -> str:
+    """``90`` as ``1m30s``, ``0.5`` as ``0.5s``: the way durations are written in blueprints."""
+    if seconds < 60 or seconds != int(seconds):
+        return f"{seconds:g}s"
+    hours, rest = divmod(int(seconds), 3600)
+    minutes, left = divmod(rest, 60)
+    parts = ((hours, "h"), (minutes, "m"), (left, "s"))
+    return "".join(f"{amount}{unit}" for amount, unit in parts if amount)

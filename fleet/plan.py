@@ -26,7 +26,6 @@ __all__ = [
     "SeatPlan",
     "TeamPlan",
     "make_plan",
-    "show_seconds",
 ]
 
 #: A run in which nothing names a deadline has half an hour, like most of its kind.
@@ -148,16 +147,6 @@ def make_plan(
         teams=teams,
         warnings=_warnings(blueprint, teams),
     )
-
-
-def show_seconds(seconds: float) -> str:
-    """``90`` as ``1m30s``, ``0.5`` as ``0.5s``: the way durations are written in blueprints."""
-    if seconds < 60 or seconds != int(seconds):
-        return f"{seconds:g}s"
-    hours, rest = divmod(int(seconds), 3600)
-    minutes, left = divmod(rest, 60)
-    parts = ((hours, "h"), (minutes, "m"), (left, "s"))
-    return "".join(f"{amount}{unit}" for amount, unit in parts if amount)
 
 
 def _team(

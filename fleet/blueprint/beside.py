@@ -8,7 +8,10 @@ from __future__ import annotations
 import os.path
 from pathlib import Path
 
-__all__ = ["path_from", "text_file_problem"]
+__all__ = ["MAX_TEXT_BYTES", "path_from", "text_file_problem", "text_of"]
+
+#: Larger files are refused, as a blueprint of that size is.
+MAX_TEXT_BYTES = 1 << 20
 
 
 def path_from(path: str, folder: Path) -> Path:
@@ -18,15 +21,27 @@ def path_from(path: str, folder: Path) -> Path:
     return Path(os.path.normpath(folder / expanded))
 
 
-def text_file_problem(path: Path) -> str | None:
-    """Why ``path`` cannot be read as a text, in one sentence with the resolved path, or ``None``."""
+def text_of(path: Path, *, max_bytes: int = MAX_TEXT_BYTES) -> tuple[str, str | None]:
+    """The UTF-8 text of a file, and why it has none in one sentence with the resolved path, or ``None``."""
     try:
         if not path.exists():
-            return f"file not found: {path}"
+            return "", f"file not found: {path}"
         if not path.is_file():
-            return f"not a regular file: {path}"
+            return "", f"not a regular file: {path}"
         with path.open("rb") as file:
-            file.read(1)
-    except (OSError, ValueError) as error:
-        return f"not readable: {path} ({getattr(error, 'strerror', None) or error})"
-    return None
+            content = file.read(max_bytes + 1)
+        if len(content) > max_bytes:
+            return "", f"too long: {path} has {path.stat().st_size} bytes, at most {max_bytes} are allowed here"
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        return "", f"not readable: {path} ({getattr(error, 'strerror', None) or error})"
+    if b"\x00" in content:
+        return "", f"a binary file, not text: {path}"
+    try:
+        return content.decode("utf-8-sig"), None
+    except UnicodeDecodeError as error:
+        return "", f"not UTF-8 text: {path}, byte 0x{content[error.start]:02x} at offset {error.start}"
+
+
+def text_file_problem(path: Path, *, max_bytes: int = MAX_TEXT_BYTES) -> str | None:
+    """Why ``path`` cannot be read as a text, or ``None``."""
+    return text_of(path, max_bytes=max_bytes)[1]

@@ -6,7 +6,7 @@ yet (`not_built`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from fleet.errors import InvalidFile, Problem
 from fleet.yaml import Document, read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from fleet.yaml import KeyPath
 
@@ -37,6 +37,8 @@ class Loaded:
     warnings: tuple[Problem, ...]
     folder: Path  #: absolute; paths in the blueprint are relative to it
     positions: Document  #: where every key stands
+    #: Of the agents in the blueprint those that came from files of their own, each with where its keys stand.
+    agent_documents: Mapping[str, Document] = field(default_factory=dict)
 
     def problem(self, key: KeyPath, text: str) -> Problem:
         """Say ``text`` of a key of this file, at its position."""

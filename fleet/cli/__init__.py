@@ -12,6 +12,12 @@ __all__ = ["COMMANDS", "EXAMPLE", "SUMMARY", "main", "roles"]
 #: Command, where it lives, and its line in ``--help``.
 COMMANDS: dict[str, tuple[str, str, str]] = {
     "run": ("fleet.cli.run", "command", "Run a blueprint to a decision of record."),
+    "list": ("fleet.cli.list", "command", "List the blueprints that can be run by name."),
+    "show": (
+        "fleet.cli.show",
+        "command",
+        "Print a blueprint with every default, and where each value is from.",
+    ),
     "validate": ("fleet.cli.validate", "command", "Check blueprints and roles manifests."),
     "schema": ("fleet.cli.schema", "command", "Print a JSON Schema."),
     "roles": ("fleet.cli.roles", "command", "Print what would fan a team out, as a plan or a tmux script."),

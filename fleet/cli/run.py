@@ -56,8 +56,7 @@ def command(
     3 deadline, 6 runtime missing, 130 interrupted, 143 terminated.
     """
     from fleet.blueprint.briefs import read_briefs
-    from fleet.blueprint.find import find_blueprint
-    from fleet.blueprint.load import load_blueprint
+    from fleet.cli.opening import open_blueprint
     from fleet.plan import make_plan
     from fleet.report.plan import plan_text
     from fleet.runs.folder import new_run_id
@@ -67,11 +66,12 @@ def command(
     settings = resolve(os.environ, folder=Path.cwd())
     run_folder, result_file = _folder(output), _result_file(json_file)
     options = _options(task, runtime, deadline, is_agreed)
-    loaded = load_blueprint(find_blueprint(blueprint))
+    opened = open_blueprint(blueprint, settings)
+    loaded = opened.loaded
     plan = make_plan(loaded, settings, options, briefs=read_briefs(loaded), run=new_run_id())
     show = for_ci_log if settings.is_ci else _as_it_is
     tell = _teller(show)
-    for warning in (*map(str, loaded.warnings), *plan.warnings):
+    for warning in (*opened.warnings, *plan.warnings):
         tell(f"warning: {warning}")
     if dry_run:
         text = json.dumps(plan.as_data(), indent=2, ensure_ascii=False) if is_json else show(plan_text(plan))

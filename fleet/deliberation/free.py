@@ -17,10 +17,10 @@ import anyio
 from anyio.abc import TaskGroup
 
 from fleet.agents.base import Answered, Failed, Opening, Stopped
-from fleet.deadline import Deadline
+from fleet.deadline import Deadline, show_duration
 from fleet.deliberation.prompts import Question, turn_prompt
 from fleet.errors import ChildNotStarted
-from fleet.plan import SeatPlan, TeamPlan, show_seconds
+from fleet.plan import SeatPlan, TeamPlan
 from fleet.runs.events import MemberAttempt, MemberEnded, MemberFinal, MemberSeated, MemberTurn
 from fleet.runs.journal import Journal
 from fleet.runs.member import Member, TurnRecord
@@ -255,11 +255,11 @@ def _judge(table: Table, seat: SeatPlan, member: Member, record: TurnRecord) -> 
         case Stopped():
             if table.deadline.has_passed(anyio.current_time()):
                 return TurnResult.STOPPED, _absence(table, member)
-            return TurnResult.TIMED_OUT, f"turn over {show_seconds(seat.turn_timeout_seconds)}"
+            return TurnResult.TIMED_OUT, f"turn over {show_duration(seat.turn_timeout_seconds)}"
 
 
 def _absence(table: Table, member: Member) -> str:
-    given = "" if math.isinf(table.seconds_given) else f" after {show_seconds(table.seconds_given)}"
+    given = "" if math.isinf(table.seconds_given) else f" after {show_duration(table.seconds_given)}"
     return f"still talking{given}" if member.has_spoken else "never answered"
 
 

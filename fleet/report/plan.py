@@ -8,7 +8,8 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from fleet.plan import Plan, show_seconds
+from fleet.deadline import show_duration
+from fleet.plan import Plan
 from roundtable.harmless import harmless_line
 
 __all__ = ["plan_text"]
@@ -60,4 +61,4 @@ def _seat_lines(seat: dict[str, Any]) -> list[str]:
 
 
 def _span(seconds: float | None) -> str:
-    return "none" if seconds is None else show_seconds(seconds)
+    return "none" if seconds is None else show_duration(seconds)

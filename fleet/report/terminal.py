@@ -15,7 +15,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from fleet.plan import Plan, show_seconds
+from fleet.deadline import show_duration
+from fleet.plan import Plan
 from fleet.runs.events import (
     Event,
     MemberAttempt,
@@ -131,7 +132,7 @@ class Board:
             clock = Table.grid(padding=(0, 1))
             clock.add_row(
                 ProgressBar(total=self._span, completed=gone, width=30),
-                Text(f"{gone:.0f}s of {show_seconds(self._span)}"),
+                Text(f"{gone:.0f}s of {show_duration(self._span)}"),
             )
             parts.append(clock)
         if self._below:

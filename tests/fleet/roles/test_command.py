@@ -37,7 +37,7 @@ def run(program: str, *words: str, cwd: Path, **env: str) -> subprocess.Complete
         (["--layout", "diagonal"], "is not one of 'windows', 'tiled'"),
         (["missing.yaml"], "missing.yaml:1:1: file not found"),
         (["missing.roles.yaml"], "missing.roles.yaml:1:1: manifest not found"),
-        (["nothing-of-that-name"], "bundled: design"),
+        (["nothing-of-that-name"], "known: "),
         ([], "no roles manifest here: looked for roles.yaml, fleet.roles.yaml, orphus.roles.yaml"),
         (["here.yaml", "--binary", " "], "--binary needs the name of a program"),
         (["here.yaml", "--format", "tmux", "--session-name", "..."], "has no letter or digit"),
