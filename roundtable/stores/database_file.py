@@ -146,7 +146,8 @@ class DatabaseFile:
 
     def _check_header(self) -> None:
         """Look that it is one of ours, without SQLite, which might change it."""
-        # A pipe must not be waited for.
+        # A pipe must not be waited for. And all of this comes before SQLite has it: closing any descriptor of a file
+        # lets go of the locks this process holds on it.
         descriptor = os.open(self._place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             mode = os.fstat(descriptor).st_mode

@@ -210,7 +210,7 @@ class SqliteStore(MemoryStore):
             Damaged: one does not.
         """
         by_id: dict[int, Room] = {}
-        for row in _rows(database, _RoomRow, "SELECT id, name, epoch, topic FROM rooms ORDER BY id"):
+        for row in _rows(database, "rooms", _RoomRow, order="id"):
             if not is_room_name(row.name) or row.name in self._rooms or not row.epoch:
                 raise Damaged(f"room {row.id} cannot be")
             if row.topic is not None and not is_topic(row.topic):
@@ -220,11 +220,7 @@ class SqliteStore(MemoryStore):
             by_id[row.id] = self._rooms[row.name] = room
         ids: set[str] = set()
         previous: Room | None = None
-        for message in _rows(
-            database,
-            _MessageRow,
-            "SELECT room, seq, id, timestamp, session_id, author, text, reply_to FROM messages ORDER BY room, seq",
-        ):
+        for message in _rows(database, "messages", _MessageRow, order="room, seq"):
             room = _owner(by_id, message.room)
             if room is not previous:
                 previous, ids = room, set()
@@ -249,20 +245,21 @@ class SqliteStore(MemoryStore):
         for room in by_id.values():
             if not room.last_seq:
                 raise Damaged(f'room "{room.name}" has lost its messages')
-        for cursor in _rows(database, _CursorRow, "SELECT room, name, seq FROM cursors"):
+        for cursor in _rows(database, "cursors", _CursorRow, order="room, name"):
             room = _owner(by_id, cursor.room)
             if not is_member_name(cursor.name) or room.set_cursor(cursor.name, cursor.seq) != cursor.seq:
                 raise Damaged(f'a cursor in room "{room.name}" cannot be')
         self._ids = {room: number for number, room in by_id.items()}
 
 
-def _rows(database: sqlite3.Connection, kind: type[_RowT], query: str) -> Iterator[_RowT]:
-    """The rows of a query, their types looked at: SQLite itself takes any value in any column."""
-    for row in database.execute(query):
+def _rows(database: sqlite3.Connection, table: str, kind: type[_RowT], *, order: str) -> Iterator[_RowT]:
+    """The rows of a table, their types looked at: SQLite itself takes any value in any column."""
+    columns = ", ".join(kind._fields)
+    for row in database.execute(f"SELECT {columns} FROM {table} ORDER BY {order}"):  # noqa: S608 - names of ours
         try:
             yield msgspec.convert(row, kind)
         except msgspec.ValidationError as problem:
-            raise Damaged(str(problem)) from None
+            raise Damaged(f"a row of {table}: {problem}") from None
 
 
 def _owner(by_id: dict[int, Room], number: int) -> Room:

@@ -118,10 +118,12 @@ class Raw:
 
 
 @contextmanager
-def broker_process(home: Path, *, grace: float = 30.0, umask: int = -1) -> Iterator[subprocess.Popen[bytes]]:
+def broker_process(
+    home: Path, *options: str, grace: float = 30.0, umask: int = -1
+) -> Iterator[subprocess.Popen[bytes]]:
     """A real broker in its own process, ready when this gives it; gone afterwards."""
     ready, writable = os.pipe()
-    command = [sys.executable, "-m", "roundtable.serve", "--home", str(home), "--grace", str(grace)]
+    command = [sys.executable, "-m", "roundtable.serve", "--home", str(home), "--grace", str(grace), *options]
     with subprocess.Popen(
         [*command, "--ready-fd", str(writable)], pass_fds=(writable,), stderr=subprocess.PIPE, umask=umask
     ) as process:
