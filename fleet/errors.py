@@ -12,7 +12,13 @@
     │   ├── StorageFailed             1    storage-failed   the run folder cannot be written
     │   └── RoomUnavailable           1    room-unavailable no broker answers and none could be started
     │   └── InternalFault             1    internal         a fault of Fleet itself; the run's record tells where
-    └── ChildNotStarted               1    not-started      a program could not be executed
+    ├── ChildNotStarted               1    not-started      a program could not be executed
+    ├── TmuxUnusable                  6    tmux-unusable    tmux is missing or too old
+    ├── TmuxFailed                    1    tmux-failed      tmux refused, or its server is gone or does not answer
+    ├── NameTaken                     1    name-taken       a tmux session has the name already; nothing was started
+    ├── NoSuchTeam                    1    no-such-team     no live team, or no seat in it, has that name
+    ├── NotDelivered                  1    not-delivered    a text has not, or not for certain, reached a seat
+    └── Survivors                     1    survivors        processes of a team could not be ended
 
 Errors carry data and write their own sentence: one line, then a hint that says what to do.
 """
@@ -28,12 +34,18 @@ __all__ = [
     "FleetError",
     "InternalFault",
     "InvalidFile",
+    "NameTaken",
+    "NoSuchTeam",
     "NotBuilt",
+    "NotDelivered",
     "Problem",
     "RoomUnavailable",
     "RunFailed",
     "RuntimeMissing",
     "StorageFailed",
+    "Survivors",
+    "TmuxFailed",
+    "TmuxUnusable",
     "UsageProblem",
 ]
 
@@ -154,3 +166,57 @@ class ChildNotStarted(FleetError):
         super().__init__(f"cannot start {program}: {reason}", hint="check the command and its path")
         self.program = program
         self.reason = reason
+
+
+class TmuxUnusable(FleetError):
+    """tmux is missing, or too old for what is asked of it."""
+
+    exit_code = 6
+    code = "tmux-unusable"
+
+
+class TmuxFailed(FleetError):
+    """tmux refused; ``message`` is what it said itself."""
+
+    code = "tmux-failed"
+
+
+class NameTaken(FleetError):
+    """A session of that name runs already."""
+
+    code = "name-taken"
+
+    def __init__(self, session: str, *, hint: str) -> None:
+        super().__init__(f"the tmux session {session} exists already; nothing was started", hint=hint)
+        self.session = session
+
+
+class NoSuchTeam(FleetError):
+    """No live team has that name, or none of its seats."""
+
+    code = "no-such-team"
+
+
+class NotDelivered(FleetError):
+    """A text has not reached a seat for certain; ``message`` says how far it came."""
+
+    code = "not-delivered"
+
+    def __init__(self, seat: str, reason: str, *, hint: str | None = None) -> None:
+        super().__init__(f"{seat}: {reason}", hint=hint)
+        self.seat = seat
+        self.reason = reason
+
+
+class Survivors(FleetError):
+    """Processes that did not end although they were killed."""
+
+    code = "survivors"
+
+    def __init__(self, team: str, pids: tuple[int, ...]) -> None:
+        super().__init__(
+            f"{team}: could not be ended: {', '.join(map(str, pids))}",
+            hint="they are another user's, or the system waits for a device on their behalf; look with ps -fp",
+        )
+        self.team = team
+        self.pids = pids
