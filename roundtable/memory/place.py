@@ -17,7 +17,13 @@ from ..harmless import harmless_line
 from ..home import Home
 from ..message import is_member_name
 
-__all__ = ["DEFAULT_WRITER", "Place"]
+__all__ = ["DEFAULT_WRITER", "RAW", "WIKI", "Place"]
+
+#: Where transcripts and other sources lie in the folder.
+RAW = "raw"
+
+#: Where pages lie in it.
+WIKI = "wiki"
 
 #: The role that writes when none is configured.
 DEFAULT_WRITER = "librarian"
