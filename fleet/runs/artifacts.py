@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 
 from fleet.runs.folder import RunFolder, writing
 from fleet.runs.outcome import Phase
 
-__all__ = ["Artifact", "artifact_name", "write_index"]
+__all__ = ["Artifact", "IndexRow", "artifact_name", "write_index"]
 
 
 def artifact_name(number: int, seat: str) -> str:
@@ -20,15 +22,38 @@ def artifact_name(number: int, seat: str) -> str:
     return f"{number:02d}-{seat}.md"
 
 
+class IndexRow(NamedTuple):
+    """One line of the index."""
+
+    team: str
+    seat: str
+    state: str
+    size_bytes: int
+    path: str  #: relative to the run folder
+
+
 class Artifact:
-    """One member's file. ``write`` goes straight to it; nothing is buffered here."""
+    """One member's file, open from its first to its last write: a roster of thousands holds no descriptors.
+
+    ``write`` goes straight to it; nothing is buffered here.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.size_bytes = 0  #: what has been written
         self._ends_in_newline = True
-        with writing(path):
-            self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._descriptor: int | None = None
+
+    def open(self) -> None:
+        """Make the file if it is not there.
+
+        Raises:
+            StorageFailed: it cannot be made.
+        """
+        if self._descriptor is None:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+            with writing(self.path):
+                self._descriptor = os.open(self.path, flags, 0o600)
 
     def heading(self, turn: int, phase: Phase) -> None:
         """Begin a turn."""
@@ -41,20 +66,29 @@ class Artifact:
         Raises:
             StorageFailed: they could not be written.
         """
+        self.open()
+        descriptor = self._descriptor
+        assert descriptor is not None  # noqa: S101 - for the type checker: it has just been opened
         with writing(self.path):
             view = memoryview(data)
             while view:
-                view = view[os.write(self._descriptor, view) :]
+                view = view[os.write(descriptor, view) :]
         self.size_bytes += len(data)
         self._ends_in_newline = data.endswith(b"\n") if data else self._ends_in_newline
 
     def close(self) -> None:
-        """Close the file; the path stays."""
-        os.close(self._descriptor)
+        """Close the file; the path stays, and a later write opens it again."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
 
 
-def write_index(folder: RunFolder, rows: Iterable[tuple[str, str, int, str]]) -> None:
-    """Write ``artifacts/index.md`` from rows of seat, state, size in bytes and path relative to the folder."""
-    lines = ["# Artifacts", "", "| seat | state | bytes | path |", "|---|---|---:|---|"]
-    lines += [f"| {seat} | {state} | {size} | {path} |" for seat, state, size, path in rows]
+def write_index(folder: RunFolder, rows: Iterable[IndexRow]) -> None:
+    """Write ``artifacts/index.md`` from rows in team order; teams have headings where there are several."""
+    tables = [(team, list(of_team)) for team, of_team in groupby(rows, key=lambda row: row.team)]
+    lines = ["# Artifacts"]
+    for team, of_team in tables:
+        lines += ["", f"## {team}"] if len(tables) > 1 else []
+        lines += ["", "| seat | state | bytes | path |", "|---|---|---:|---|"]
+        lines += [f"| {row.seat} | {row.state} | {row.size_bytes} | {row.path} |" for row in of_team]
     folder.write("artifacts/index.md", "\n".join(lines) + "\n")

@@ -24,6 +24,7 @@ __all__ = [
     "Pinged",
     "RunEnded",
     "RunStarted",
+    "TeamEnded",
     "TeamStarted",
     "event_schema",
 ]
@@ -56,6 +57,17 @@ class TeamStarted(Event, frozen=True, kw_only=True, tag="team.started"):
     room: str
     seats: tuple[str, ...]
     deadline_seconds: float | None
+
+
+class TeamEnded(Event, frozen=True, kw_only=True, tag="team.ended"):
+    """Every member of the team is over; what it concluded is told by the ``decision`` that follows."""
+
+    team: str
+    finished: int
+    total: int
+    absent: tuple[str, ...]
+    failed: tuple[str, ...]
+    line: str
 
 
 class MemberSeated(Event, frozen=True, kw_only=True, tag="member.seated"):
@@ -159,6 +171,7 @@ class RunEnded(Event, frozen=True, kw_only=True, tag="run.ended"):
 _ALL = (
     RunStarted
     | TeamStarted
+    | TeamEnded
     | MemberSeated
     | MemberAttempt
     | MemberTurn

@@ -35,12 +35,22 @@ class TurnRecord:
 class Member:
     """A seat while the run lasts. ``state`` only moves forward; ``is_over`` says that no turn will follow."""
 
-    def __init__(self, *, seat: str, agent_name: str, runtime: str, agent: Agent, artifact: Artifact) -> None:
+    def __init__(
+        self,
+        *,
+        seat: str,
+        agent_name: str,
+        runtime: str,
+        agent: Agent,
+        artifact: Artifact,
+        is_to_conclude: bool = True,
+    ) -> None:
         self.seat = seat
         self.agent_name = agent_name
         self.runtime = runtime
         self.agent = agent
         self.artifact = artifact
+        self.is_to_conclude = is_to_conclude  #: whether it owes a FINAL line; who is dispatched owes its work
         self.state = MemberState.SEATED
         self.reason: str | None = None
         self.final: Final | None = None
@@ -61,6 +71,11 @@ class Member:
         return self.state not in {MemberState.SEATED, MemberState.JOINED, MemberState.TALKING}
 
     @property
+    def has_concluded(self) -> bool:
+        """Whether it ended well and gave what it owed."""
+        return self.state is MemberState.FINAL and (self.final is not None or not self.is_to_conclude)
+
+    @property
     def standing(self) -> str:
         """The state, and what is the matter with it if anything is."""
         return f"{self.state} ({self.reason})" if self.reason else self.state.value
@@ -71,7 +86,8 @@ class Member:
             self.state, self.reason = state, reason
 
     async def start(self, opening: Opening) -> None:
-        """Start the agent in its seat. Raises ``ChildNotStarted``."""
+        """Start the agent in its seat. Raises ``ChildNotStarted``, ``StorageFailed``."""
+        self.artifact.open()
         await self.agent.start(opening)
 
     async def take_turn(

@@ -20,12 +20,15 @@ _COUNT_CHARS = 16
 
 _FAILED = {MemberState.FAILED, MemberState.TIMED_OUT}
 
+#: Neither absent nor failed: not asked, or stopped because of another one.
+_NOT_ABSENT = _FAILED | {MemberState.FINAL, MemberState.SKIPPED}
+
 
 def attendance(members: Sequence[Member]) -> tuple[int, list[Member], list[Member]]:
     """How many ended by themselves, well or badly; who was absent when time ran out; who failed."""
     finished = sum(member.state in {MemberState.FINAL, MemberState.FAILED} for member in members)
     failed = [member for member in members if member.state in _FAILED]
-    absent = [member for member in members if member.state not in _FAILED | {MemberState.FINAL}]
+    absent = [member for member in members if member.state not in _NOT_ABSENT]
     return finished, absent, failed
 
 
@@ -37,12 +40,13 @@ def notice_line(
     Members that finished without a FINAL line are named too; the decision has nothing of them.
     """
     finished, absent, failed = attendance(members)
-    silent = [member for member in members if member.state is MemberState.FINAL and member.final is None]
+    silent = [m for m in members if m.state is MemberState.FINAL and not m.has_concluded]
     head = f"{finished} of {len(members)} finished."
     line = f"{run}: {head}" if run else head
     groups = {
         "Absent": [f"{member.seat} ({member.reason})" if member.reason else member.seat for member in absent],
         "Failed": [f"{member.seat} ({member.reason})" if member.reason else member.seat for member in failed],
+        "Skipped": [m.seat for m in members if m.state is MemberState.SKIPPED],
         "No FINAL": [member.seat for member in silent],
     }
     shown = {title: names for title, names in groups.items() if names}

@@ -65,6 +65,8 @@ class TeamResult(_Value, frozen=True, kw_only=True):
     absent: tuple[str, ...]
     failed: tuple[str, ...]
     members: tuple[MemberResult, ...]
+    outcome: str | None = None  #: of its decision; ``None`` before there is one
+    record: str | None = None  #: path of its decision of record, relative to the run folder
 
 
 class Position(_Value, frozen=True, kw_only=True):

@@ -5,17 +5,15 @@ Pure. Not here: writing it, and the decision itself (``fleet/deliberation/synthe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import msgspec
 
-from fleet.plan import Plan, SeatPlan
-from fleet.runs.folder import RunFolder
+from fleet.plan import SeatPlan
 from fleet.runs.member import Member
 from fleet.runs.notice import attendance
 from fleet.runs.outcome import RunState, TeamCount, exit_code, run_state
 from fleet.runs.results import (
-    Conducted,
     Decision,
     ErrorResult,
     MemberResult,
@@ -24,36 +22,32 @@ from fleet.runs.results import (
     Tokens,
     UsageResult,
 )
+from fleet.runs.run import Run, TeamRun
 
 __all__ = ["summarize"]
 
 
 def summarize(
-    plan: Plan,
-    members: Sequence[Member],
+    run: Run,
     *,
-    folder: RunFolder,
-    times: tuple[str, str, float],
-    decision: Decision | None,
-    conducted: Conducted,
+    ended: str,
+    seconds: float,
     interrupted_by: int | None,
     error: ErrorResult | None,
     error_exit_code: int,
 ) -> RunResult:
-    """The result of a run of one team.
+    """The result of ``run``, which ended at ``ended`` (ISO-8601) after ``seconds``.
 
-    ``times`` are the start and the end in ISO-8601 and the seconds between. ``members`` is empty for a run that
-    ended before its team was made. An ``error`` makes the run failed, a signal interrupted.
+    An ``error`` makes the run failed, a signal interrupted. Otherwise the first team that missed its quorum decides.
     """
-    (team,) = plan.teams
-    finished, absent, failed = attendance(members)
+    plan = run.plan
     if interrupted_by is None and error is not None:
         state, code = RunState.FAILED, error_exit_code
     else:
-        count = TeamCount(sum(m.final is not None for m in members), team.quorum, len(absent))
+        count = next((team.count for team in run.teams if not team.count.has_quorum), TeamCount(0, 0, 0))
         state = run_state(count, interrupted_by=interrupted_by)
         code = exit_code(count, interrupted_by=interrupted_by)
-    started, ended, seconds = times
+    members = run.members
     return RunResult(
         run=plan.run,
         fleet=plan.fleet,
@@ -61,26 +55,12 @@ def summarize(
         state=state,
         exit_code=code,
         rehearsal=plan.is_rehearsal,
-        started=started,
+        started=run.started_at,
         ended=ended,
         seconds=seconds,
-        teams=(
-            TeamResult(
-                team=team.name,
-                mode=team.mode,
-                room=team.room,
-                state=state,
-                of=len(team.seats),
-                finished=finished,
-                absent=tuple(member.seat for member in absent),
-                failed=tuple(member.seat for member in failed),
-                members=tuple(
-                    _member(member, seat, folder) for member, seat in zip(members, team.seats, strict=False)
-                ),
-            ),
-        ),
-        decision=decision,
-        conductor=conducted,
+        teams=tuple(_team(run, team, state) for team in run.teams),
+        decision=_decision(run),
+        conductor=run.conducted(),
         usage=UsageResult(
             tokens=Tokens(
                 _total(member.usage.tokens_in for member in members),
@@ -92,7 +72,38 @@ def summarize(
     )
 
 
-def _member(member: Member, seat: SeatPlan, folder: RunFolder) -> MemberResult:
+def _team(run: Run, team: TeamRun, state: RunState) -> TeamResult:
+    plan = team.plan
+    finished, absent, failed = attendance(team.members)
+    is_first = team is run.teams[0]
+    if team.decision and team is not run.teams[-1]:
+        state = run_state(team.count, interrupted_by=None)
+    elif not (team.is_started or is_first):
+        state = RunState.PENDING
+    return TeamResult(
+        team=plan.name,
+        mode=plan.mode,
+        room=plan.room,
+        state=state,
+        of=len(plan.seats),
+        finished=finished,
+        absent=tuple(member.seat for member in absent),
+        failed=tuple(member.seat for member in failed),
+        members=tuple(
+            _member(run, member, seat) for member, seat in zip(team.members, plan.seats, strict=True)
+        ),
+        outcome=team.decision.outcome if team.decision else None,
+        record=team.record,
+    )
+
+
+def _decision(run: Run) -> Decision | None:
+    """The decision of the last team that has one, with the text of all."""
+    decisions = [team.decision for team in run.teams if team.decision]
+    return msgspec.structs.replace(decisions[-1], text=run.decision_text()) if decisions else None
+
+
+def _member(run: Run, member: Member, seat: SeatPlan) -> MemberResult:
     return MemberResult(
         seat=member.seat,
         agent=member.agent_name,
@@ -104,7 +115,7 @@ def _member(member: Member, seat: SeatPlan, folder: RunFolder) -> MemberResult:
         seconds=round(member.seconds, 3),
         tokens=Tokens(member.usage.tokens_in, member.usage.tokens_out),
         cost_usd=member.usage.cost_usd,
-        artifact=folder.relative(member.artifact.path),
+        artifact=run.artifact_path(member),
         final=member.final.text if member.final else None,
     )
 

@@ -1,0 +1,253 @@
+"""One run while it lasts: its folder and journal, its teams with their members, and what its conductor has read.
+
+Everything that works in a run (a team that deliberates, one that dispatches, a step of a chain) is handed this value
+and writes its record through it. Not here: in which order teams work, and what ends a run (``fleet/conductor.py``).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import anyio
+
+from fleet.agents.base import Opening
+from fleet.agents.fill import make_agent
+from fleet.deadline import Deadline
+from fleet.plan import Plan, SeatPlan, TeamPlan
+from fleet.runs.artifacts import Artifact, IndexRow, artifact_name, write_index
+from fleet.runs.events import DecisionMade, Event, MemberEnded, NoticeGiven, TeamEnded
+from fleet.runs.folder import RunFolder
+from fleet.runs.journal import Journal, timestamp
+from fleet.runs.member import Member
+from fleet.runs.notice import attendance, notice_line
+from fleet.runs.outcome import MemberState, RunState, TeamCount
+from fleet.runs.results import Conducted, Decision, RunResult
+from fleet.settings import Settings, without_secrets
+
+__all__ = ["Run", "TeamRun", "Watcher"]
+
+
+@dataclass(frozen=True, slots=True)
+class Watcher:
+    """Who is told while the run goes on; each is called in the run's own thread and must return at once."""
+
+    on_folder: Callable[[RunFolder], None] = lambda _: None
+    on_event: Callable[[Event], None] = lambda _: None
+    on_line: Callable[[str, str], None] = lambda _seat, _line: (
+        None
+    )  #: (seat, line) of what a member is writing
+
+
+@dataclass(slots=True)
+class TeamRun:
+    """One team of a run: its plan, its members in the plan's order, and what came of it so far."""
+
+    plan: TeamPlan
+    members: tuple[Member, ...]
+    is_started: bool = False
+    decision: Decision | None = None  #: once the team has concluded
+    record: str | None = None  #: path of the file with its decision, relative to the run folder
+
+    @property
+    def count(self) -> TeamCount:
+        """What the team's end is judged by."""
+        _, absent, _ = attendance(self.members)
+        reached = sum(member.has_concluded for member in self.members)
+        return TeamCount(reached, self.plan.quorum, len(absent))
+
+
+@dataclass(slots=True)
+class Run:
+    """A run from the making of its folder to its last record. Times are seconds, points on the monotonic clock."""
+
+    plan: Plan
+    settings: Settings
+    folder: RunFolder
+    watcher: Watcher
+    journal: Journal
+    started_at: str = field(default_factory=timestamp)
+    began: float = field(default_factory=anyio.current_time)
+    teams: list[TeamRun] = field(default_factory=list)  #: in the order they work
+    pings: int = 0
+    notices: int = 0
+    digests: int = 0
+    chars_read: int = 0
+    _seats: int = 0
+
+    @classmethod
+    def begin(cls, plan: Plan, settings: Settings, folder: RunFolder, watcher: Watcher) -> Run:
+        """A run in an open folder, with the teams of its plan; nothing is written but an empty journal.
+
+        Raises:
+            StorageFailed: the journal cannot be made.
+        """
+        journal = Journal(folder.path / "events.jsonl", (watcher.on_event,))
+        run = cls(plan, settings, folder, watcher, journal)
+        # All of them before anything that may fail: whoever tells how the run ended counts the whole roster.
+        for team in plan.teams:
+            run.add_team(team)
+        return run
+
+    @property
+    def deadline(self) -> Deadline:
+        """When the whole run is over."""
+        return Deadline.after(self.plan.deadline_seconds, now=self.began)
+
+    @property
+    def members(self) -> list[Member]:
+        """The whole roster so far."""
+        return [member for team in self.teams for member in team.members]
+
+    def add_team(self, plan: TeamPlan) -> TeamRun:
+        """Make a team's members, so that whoever tells how the run ended counts them; nothing is started."""
+        team = TeamRun(plan, tuple(self._make_member(seat, plan) for seat in plan.seats))
+        self.teams.append(team)
+        return team
+
+    def openings(self, team: TeamPlan) -> Sequence[Opening]:
+        """What each seat of a team is started with, in the plan's order."""
+        told = {
+            "FLEET_RUN": self.plan.run,
+            "FLEET_RUN_DIR": str(self.folder.path),
+            "FLEET_TEAM": team.name,
+            "FLEET_ROOM": team.room,
+            "FLEET_HOME": str(self.settings.home.root),
+        }
+        inherited = without_secrets(self.settings.environ)
+        return [
+            Opening(seat.cwd, {**inherited, **told, "FLEET_SEAT": seat.name, **seat.env})
+            for seat in team.seats
+        ]
+
+    def artifact_path(self, member: Member) -> str:
+        """Where a member's full output lies, relative to the folder."""
+        return self.folder.relative(member.artifact.path)
+
+    def end_team(self, team: TeamRun) -> None:
+        """Tell that every member of a team is over: to the journal, and in one line to the conductor.
+
+        The line of the last team is the run's completion notice. A team that missed its quorum is the last one:
+        what the next would build on is not there.
+        """
+        finished, absent, failed = attendance(team.members)
+        line = notice_line(team.members, run=f"{self.plan.run} {team.plan.name}")
+        self.journal.append(
+            TeamEnded(
+                team=team.plan.name,
+                finished=finished,
+                total=len(team.members),
+                absent=tuple(member.seat for member in absent),
+                failed=tuple(member.seat for member in failed),
+                line=line,
+            )
+        )
+        if not team.count.has_quorum:
+            self._skip_after(team)
+        if team is self.teams[-1] or not team.count.has_quorum:
+            line = self.give_notice()
+        self.chars_read += len(line)
+
+    def give_notice(self) -> str:
+        """The completion notice, once per run; the line it was given in."""
+        line = notice_line(self.members, run=self.plan.run)
+        finished, absent, failed = attendance(self.members)
+        self.notices += 1
+        self.journal.append(
+            NoticeGiven(
+                run=self.plan.run,
+                finished=finished,
+                total=len(self.members),
+                absent=tuple(member.seat for member in absent),
+                failed=tuple(member.seat for member in failed),
+                line=line,
+            )
+        )
+        return line
+
+    def conclude(self, team: TeamRun, decision: Decision) -> None:
+        """Write a team's decision of record: its own file where there are several teams, and ``decision.md``."""
+        team.record = "decision.md"
+        if len(self.teams) > 1:
+            team.record = f"decisions/{self.teams.index(team) + 1:02d}-{team.plan.name}.md"
+            self.folder.write(team.record, decision.text)
+        team.decision = decision
+        self.folder.write("decision.md", self.decision_text())
+        self.journal.append(
+            DecisionMade(
+                team=team.plan.name,
+                outcome=decision.outcome,
+                dissent=tuple(seat for position in decision.dissent for seat in position.seats),
+                absent=decision.absent,
+            )
+        )
+
+    def decision_text(self) -> str:
+        """What is decided so far, team after team."""
+        return "\n".join(team.decision.text for team in self.teams if team.decision)
+
+    def end_member(self, team: TeamRun, member: Member, state: MemberState, reason: str | None) -> None:
+        """Put a member into its last state and tell the journal; the first state stands."""
+        if not member.is_over:
+            member.end(state, reason)
+        self.journal.append(
+            MemberEnded(team=team.plan.name, seat=member.seat, state=member.state, reason=member.reason)
+        )
+
+    def conducted(self) -> Conducted:
+        """What reached the conductor so far."""
+        return Conducted(
+            chars_read=self.chars_read, pings=self.pings, notices=self.notices, digests=self.digests
+        )
+
+    def write_artifact_index(self) -> None:
+        """Write ``artifacts/index.md`` as things stand; every path in it leads somewhere."""
+        for member in self.members:
+            if not member.artifact.size_bytes:
+                member.artifact.open()
+                member.artifact.close()
+        write_index(
+            self.folder,
+            [
+                IndexRow(team.plan.name, m.seat, m.standing, m.artifact.size_bytes, self.artifact_path(m))
+                for team in self.teams
+                for m in team.members
+            ],
+        )
+
+    def write_state(self, state: RunState, result: RunResult | None = None) -> None:
+        """Replace ``run.json``."""
+        self.folder.write_json(
+            "run.json",
+            {
+                "run": self.plan.run,
+                "fleet": self.plan.fleet,
+                "task": self.plan.task,
+                "state": state.value,
+                "pid": os.getpid(),
+                "started": self.started_at,
+                "rehearsal": self.plan.is_rehearsal,
+                "folder": str(self.folder.path),
+                "blueprint": str(self.plan.blueprint),
+                **({"ended": result.ended, "exit_code": result.exit_code} if result else {}),
+            },
+        )
+
+    def _skip_after(self, ended: TeamRun) -> None:
+        for team in self.teams[self.teams.index(ended) + 1 :]:
+            for member in team.members:
+                reason = f"team {ended.plan.name} missed its quorum"
+                self.end_member(team, member, MemberState.SKIPPED, reason)
+
+    def _make_member(self, seat: SeatPlan, team: TeamPlan) -> Member:
+        self._seats += 1
+        path = self.folder.path / "artifacts" / artifact_name(self._seats, seat.name)
+        return Member(
+            seat=seat.name,
+            agent_name=seat.agent,
+            runtime=seat.runtime,
+            agent=make_agent(seat.runtime, command=seat.command, prompts=self.folder.path),
+            artifact=Artifact(path),
+            is_to_conclude=team.mode != "dispatch",
+        )
