@@ -20,7 +20,7 @@ FLOORS = (
     ("fleet.plan",),
     ("fleet.check",),
     ("fleet.runs", "fleet.roles"),
-    ("fleet.deliberation", "fleet.report", "fleet.tmux"),
+    ("fleet.deliberation", "fleet.report", "fleet.tmux", "fleet.live"),
     ("fleet.conductor",),
     ("fleet.testing",),
     ("fleet.cli", "fleet.__main__"),
@@ -36,6 +36,9 @@ DOORS = {
     "pydantic": {"fleet.blueprint", "fleet.roles.manifest", "fleet.settings"},
     "asyncio": {"roundtable.broker", "roundtable.connection", "roundtable.serve"},
     "subprocess": {"roundtable.spawn", "fleet.process"},
+    "sqlite3": {"roundtable.stores", "roundtable.memory.index"},
+    "mcp": {"roundtable.mcp"},
+    "mcp_types": {"roundtable.mcp"},
 }
 
 

@@ -42,5 +42,6 @@ def test_every_limit_of_what_enters_a_context_is_on_the_page() -> None:
     inside = {
         "MIN_FETCH_CHARS",  # a smaller number counts as it; no more enters by it
         "MAX_FETCH_MESSAGES",  # what a room retains
+        "MAX_BODY_CHARS",  # of a transcript, as it is read; a longer body is read in parts
     }
     assert found - inside <= told, "a bound without a row"
