@@ -75,6 +75,9 @@ class Document:
     problems: tuple[
         Problem, ...
     ] = ()  #: duplicate keys, foreign tags: the data is usable to look for further problems only
+    unreadable: frozenset[KeyPath] = (
+        frozenset()
+    )  #: values that are among the problems: what they are says nothing
 
     def problem(self, path: KeyPath, text: str) -> Problem:
         """Say ``text`` of ``path``, at its key or at the nearest enclosing key that is written there."""
@@ -149,7 +152,7 @@ def parse(content: bytes, *, name: str) -> Document:
         return Document(name, None, {}, {(): _START})
     walk = _Walk(name)
     data = walk.value(node, ())
-    return Document(name, data, walk.keys, walk.values, tuple(walk.problems))
+    return Document(name, data, walk.keys, walk.values, tuple(walk.problems), frozenset(walk.unreadable))
 
 
 def _decode(content: bytes, name: str) -> str:
@@ -192,6 +195,7 @@ class _Walk:
         self.keys: dict[KeyPath, Position] = {}
         self.values: dict[KeyPath, Position] = {}
         self.problems: list[Problem] = []
+        self.unreadable: set[KeyPath] = set()
         self._seen = 0
         self._open: set[int] = (
             set()
@@ -212,7 +216,7 @@ class _Walk:
             return self._scalar(node, path)
         kind = "map" if isinstance(node, yaml.MappingNode) else "seq"
         if node.tag != _TAG + kind:
-            self._say(at, path, f"the tag {_shown(node.tag)} is not allowed")
+            self._refuse(at, path, f"the tag {_shown(node.tag)} is not allowed")
         self._open.add(id(node))
         try:
             if isinstance(node, yaml.MappingNode):
@@ -271,6 +275,7 @@ class _Walk:
         depth = len(path)
         for theirs, ours in ((aside.keys, self.keys), (aside.values, self.values)):
             ours.update({at: where for at, where in theirs.items() if len(at) > depth and at[depth] in taken})
+        self.unreadable.update(at for at in aside.unreadable if len(at) <= depth or at[depth] in taken)
         data.update({key: merged[key] for key in taken})
 
     def _scalar(self, node: yaml.ScalarNode, path: KeyPath) -> object:
@@ -282,16 +287,21 @@ class _Walk:
             return _WORDS[kind][text]
         if kind == "int" and _INTEGER.fullmatch(text):
             if len(text) > _MAX_DIGITS:
-                self._say(_at(node), path, f"a number of more than {_MAX_DIGITS} digits")
+                self._refuse(_at(node), path, f"a number of more than {_MAX_DIGITS} digits")
                 return 0
             return int(text, 8 if text.startswith("0o") else 16 if text.startswith("0x") else 10)
         if kind == "float" and _FLOAT.fullmatch(text):
             return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
         if kind in ("bool", "null", "int", "float"):
-            self._say(_at(node), path, f"this text is no {kind}, as its tag says")
+            self._refuse(_at(node), path, f"this text is no {kind}, as its tag says")
         else:
-            self._say(_at(node), path, f"the tag {_shown(node.tag)} is not allowed")
+            self._refuse(_at(node), path, f"the tag {_shown(node.tag)} is not allowed")
         return text
+
+    def _refuse(self, at: Position, path: KeyPath, text: str) -> None:
+        """Say it of a value that stands for nothing then."""
+        self.unreadable.add(path)
+        self._say(at, path, text)
 
     def _say(self, at: Position, path: KeyPath, text: str) -> None:
         self.problems.append(Problem(self.name, at.line, at.column, dotted(path), text))

@@ -1,6 +1,6 @@
 """A document and a model -> the value, or every problem as one sentence with its position and a near name.
 
-Pure. Blueprints and roles manifests are both explained here, so that they speak alike.
+Pure. The words it shares with roles manifests are in `wording`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ M = TypeVar("M", bound=StrictModel)
 
 
 def check(document: Document, model: type[M]) -> tuple[M | None, tuple[Problem, ...]]:
-    """Validate and say everything that is wrong; the value is ``None`` exactly when something in it is.
+    """Validate and say everything that is wrong; the value is ``None`` when something in it is.
 
     The document's own problems (duplicate keys and the like) are not repeated here.
     """
@@ -60,6 +60,8 @@ def check(document: Document, model: type[M]) -> tuple[M | None, tuple[Problem, 
             if details["type"] == "too_short" and details["input"]:
                 continue  # its entries are told one by one; only the valid ones were counted
             path = _path(document, details)
+            if path in document.unreadable and details["type"] != "rule":
+                continue  # told already; what stands there in its place says nothing
             text = _sentence(details, path, model)
             key = (*path, text) if details["type"] in ("rule", "extra_forbidden") else path
             found.setdefault(key, document.problem(path or ("(document)",), text))

@@ -6,6 +6,7 @@ Pure, and light to import: reading a roles manifest should not pay for the model
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -37,11 +38,13 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
 
 
 def echo(value: object) -> str:
-    """A value as JSON on one line, at most 80 characters of it."""
+    """A value as JSON on one line, at most 80 characters of it; what JSON lacks as YAML."""
     if isinstance(value, Mapping):
         return "a map"
     if isinstance(value, list | tuple):
         return "a list"
+    if isinstance(value, float) and not math.isfinite(value):
+        return ".nan" if math.isnan(value) else ".inf" if value > 0 else "-.inf"
     text = printable(json.dumps(value, ensure_ascii=False))
     return text if len(text) <= _MAX_ECHO else f"{text[:_MAX_ECHO]}… [{len(text)} chars]"
 

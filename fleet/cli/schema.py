@@ -13,7 +13,7 @@ __all__ = ["command", "schema_text"]
 #: What can be printed -> the model or the function that gives it; imported only when asked for.
 _SCHEMAS = {
     "blueprint": "fleet.blueprint.schema:Blueprint",
-    "roles": "fleet.roles.manifest:Manifest",
+    "roles": "fleet.roles.manifest:manifest_schema",
     "event": "fleet.runs.journal:event_schema",
     "result": "fleet.runs.results:result_schema",
 }

@@ -1,69 +1,129 @@
-"""The argv that starts an interactive agent CLI with its model, its brief and its first prompt.
+"""How an interactive agent CLI is started with its model, its brief, its first prompt and the tools of its room.
 
-Pure. Long texts are `Text` values in the argv; whoever writes a script puts them into files. Flags were tried with
-Claude Code 2.1, Codex 0.171, Gemini CLI 0.61, OpenCode 1.18, pi 1.6 and Copilot CLI 1.0.
+Pure. Long texts are `Text` values in the argv; whoever writes a script puts them into files. Flags, variables and
+files were tried with Claude Code 2.1, Codex 0.171, Gemini CLI 0.61, OpenCode 1.18, pi 1.6 and Copilot CLI 1.0.
 
-Not here: MCP servers. The room is reached with the `roundtable` shell commands that the footer names.
+The room is attached as an MCP server of the CLI, by a flag, a variable or a file that the variable names: never by
+the user's own settings. Where none of these is possible (`ATTACHABLE` lacks the CLI) the role speaks with the shell
+commands that its footer names.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ["NATIVE", "Text", "argument_vector", "native"]
+__all__ = [
+    "ATTACHABLE",
+    "MAX_BRIEF_BYTES",
+    "MAX_WORD_BYTES",
+    "NATIVE",
+    "Native",
+    "Seating",
+    "Text",
+    "argument_vector",
+    "native",
+]
 
 #: Runtimes that have a screen of their own.
 NATIVE = frozenset({"claude", "codex", "gemini", "opencode", "pi", "copilot"})
+#: Those that take an MCP server without a change of the user's own files; pi reads its agent folder and the project's.
+ATTACHABLE = NATIVE - {"pi"}
+
+#: A brief travels in one argument of a command, with a footer and quotes.
+MAX_BRIEF_BYTES = 100_000
+#: Bytes of one argument, as Linux limits it: 32 pages of 4 KiB with the final NUL.
+MAX_WORD_BYTES = 131_071
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """One argument that is a text of any length."""
+    """One argument that is a text of any length. It has no newline at its end, which ``$(cat …)`` would lose."""
 
     kind: str  #: what it is, for people and as the name of its file: ``system``, ``prompt``, ``footer``, ``brief``
     text: str
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", self.text.rstrip("\n"))
+
+
+@dataclass(frozen=True, slots=True)
+class Seating:
+    """Who sits where, and what it is told."""
+
+    name: str  #: of the seat
+    room: str
+    brief: str  #: ``""`` for none
+    footer: str
+    prompt: str  #: the first words
+
+
+@dataclass(frozen=True, slots=True)
+class Native:
+    """What starts one CLI."""
+
+    argv: tuple[str | Text, ...] = ()  #: program first; ``()`` for a runtime without a screen of its own
+    env: Mapping[str, str] = field(default_factory=dict)  #: variables it needs; none is a secret
+    files: Mapping[str, str] = field(
+        default_factory=dict
+    )  #: variable that holds the path of a file -> its text
+
 
 def native(
-    runtime: str,
-    provider: str | None,
-    model: str | None,
-    brief: str,
-    footer: str,
-    prompt: str,
-    extra: tuple[str, ...] = (),
-) -> tuple[str | Text, ...]:
-    """Return the argv of ``runtime``, program first; ``()`` for a runtime without a screen of its own.
+    runtime: str, provider: str | None, model: str | None, seating: Seating, extra: tuple[str, ...] = ()
+) -> Native:
+    """Return how ``runtime`` is started; `Native` without an argv for one without a screen of its own.
 
     ``extra`` are the member's own arguments; they stand before the first prompt.
     """
     # The footer goes first: it never begins with a dash, which some of these CLIs take for an option.
-    system = Text("system", f"{footer}\n\n{brief.strip()}".strip())
-    first = Text("prompt", prompt)
-    both = Text("prompt", f"{system.text}\n\n{prompt}")  # where no flag adds to the system prompt
+    system = Text("system", f"{seating.footer}\n\n{seating.brief.strip()}".strip())
+    first = Text("prompt", seating.prompt)
+    both = Text("prompt", f"{system.text}\n\n{seating.prompt}")  # where no flag adds to the system prompt
     qualified = f"{provider}/{model}" if provider and model else model
+    server = ["mcp", "--as", seating.name, "--room", seating.room]
+    flags: tuple[str | Text, ...]
+    argv: tuple[str | Text, ...]
     match runtime:
         case "claude":
-            # `--` ends options, so that no prompt can be taken for one.
-            flags = _model("--model", model)
-            return ("claude", *flags, "--append-system-prompt", system, *extra, "--", first)
+            # Its tools would be deferred, and so unseen, without `alwaysLoad`. Both flags take several values: another
+            # option ends them. `--` ends the options, so that no prompt can be taken for one.
+            config = {"type": "stdio", "command": "roundtable", "args": server, "alwaysLoad": True}
+            mcp = ("--mcp-config", _json({"mcpServers": {"roundtable": config}}))
+            allowed = ("--allowedTools", "mcp__roundtable")
+            flags = (*_model("--model", model), *mcp, *allowed, "--append-system-prompt", system)
+            return Native(("claude", *flags, *extra, "--", first))
         case "codex":
-            # Its background server would outlive the pane.
-            return ("codex", "--disable", "daemon_auto_start", *_model("-m", model), *extra, "--", both)
+            # Its background server would outlive the pane. What is not `required` may come after the first prompt.
+            flags = ("--disable", "daemon_auto_start", *_model("-m", model), "-c", _codex_server(server))
+            told = Text("system", f"developer_instructions={_toml(system.text)}")
+            if len(told.text.encode()) > MAX_WORD_BYTES:
+                return Native(("codex", *flags, *extra, "--", both))
+            return Native(("codex", *flags, "-c", told, *extra, "--", first))
         case "gemini":
-            return ("gemini", *_model("-m", model), *extra, "-i", both)
+            settings = {"command": "roundtable", "args": server, "trust": True}
+            text = json.dumps({"mcpServers": {"roundtable": settings}}, indent=2)
+            argv = ("gemini", *_model("-m", model), *extra, "-i", both)
+            return Native(argv, files={"GEMINI_CLI_SYSTEM_SETTINGS_PATH": text})
         case "opencode":
-            return ("opencode", *_model("-m", qualified), *extra, "--prompt", both)
+            config = {"type": "local", "command": ["roundtable", *server], "enabled": True}
+            env = {"OPENCODE_CONFIG_CONTENT": _json({"mcp": {"roundtable": config}})}
+            return Native(("opencode", *_model("-m", qualified), *extra, "--prompt", both), env)
         case "pi":
-            return ("pi", *_model("--model", qualified), "--append-system-prompt", system, *extra, first)
+            flags = (*_model("--model", qualified), "--append-system-prompt", system)
+            return Native(("pi", *flags, *extra, first))
         case "copilot":
-            return ("copilot", *_model("--model", model), *extra, "-i", both)
+            config = {"type": "local", "command": "roundtable", "args": server, "tools": ["*"]}
+            mcp = ("--additional-mcp-config", _json({"mcpServers": {"roundtable": config}}))
+            flags = (*_model("--model", model), *mcp, "--allow-tool", "roundtable")
+            return Native(("copilot", *flags, *extra, "-i", both))
         case _:
-            return ()
+            return Native()
 
 
 def argument_vector(
@@ -88,3 +148,18 @@ def argument_vector(
 
 def _model(flag: str, value: str | None) -> tuple[str, ...]:
     return (flag, value) if value else ()
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _codex_server(words: list[str]) -> str:
+    """One override of Codex's configuration; names of seats and rooms need no escapes."""
+    settings = f'command="roundtable",args={_json(words)},required=true,default_tools_approval_mode="approve"'
+    return f"mcp_servers.roundtable={{{settings}}}"
+
+
+def _toml(text: str) -> str:
+    """A basic string: the escapes of JSON are also TOML's, which moreover wants DEL escaped."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

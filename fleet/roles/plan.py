@@ -1,11 +1,15 @@
-"""What would be started, as text for people. Pure; secrets of an environment are not shown."""
+"""What would be started, as text for people. Pure; secrets of an environment are not shown.
+
+A command is written as a shell reads it, so that it can be copied; only a text of more than 4 KiB is named instead.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from fleet.roles.native import Text
-from fleet.settings import is_secret
+from fleet.roles.sh import MAX_INLINE_BYTES
+from fleet.roles.shell import readable
 from fleet.yaml import printable
 
 if TYPE_CHECKING:
@@ -29,6 +33,7 @@ def render(fan_out: FanOut) -> str:
             lines += ["", *_role(launch)]
             if window.layout:
                 lines.append(f"  window  {window.name}, {window.layout}")
+            lines += _command(launch)
     lines += [
         "",
         "This only prints. `roles --format tmux | sh` starts it in tmux.",
@@ -41,30 +46,48 @@ def _role(launch: Launch) -> list[str]:
         brief = printable(str(launch.brief_path))
     else:
         brief = f"{_first_line(launch.brief)}" if launch.brief else "none"
+    room = f"#{launch.room}"
+    if launch.is_native and launch.argv:
+        room += ", with its tools over MCP" if launch.is_attached else ", with the roundtable shell commands"
+    first, *rest = launch.footer.splitlines()
     lines = [
         launch.name,
         f"  runtime {printable(launch.runtime)} ({launch.reason})",
-        f"  model   {printable(launch.model or 'default')}",
-        f"  room    #{launch.room}",
+        f"  model   {printable(launch.full_model or 'default')}",
+        f"  room    {room}",
         f"  cwd     {printable(str(launch.cwd)) if launch.cwd else 'where the script is started'}",
         f"  brief   {brief}",
+        *(f"  note    {printable(note)}" for note in launch.notes),
+        f"  footer  {first}",
+        *(f"          {line}" for line in rest),
     ]
+    lines += [f"  env     {_variable(name, value)}" for name, value in launch.settings.items()]
+    lines += [f"  file    {name}: {printable(' '.join(text.split()))}" for name, text in launch.files.items()]
     if launch.env:
-        shown = (f"{name}={'***' if is_secret(name, value) else value}" for name, value in launch.env.items())
-        lines.append(f"  env     {printable(' '.join(shown))}")
-    lines.append(f"  command {_command(launch)}")
-    first, *rest = launch.footer.splitlines()
-    lines += [f"  footer  {first}", *(f"          {line}" for line in rest)]
+        from fleet.settings import is_secret  # what it imports takes longer than everything else here
+
+        shown = {name: "***" if is_secret(name, value) else value for name, value in launch.env.items()}
+        lines += [f"  env     {_variable(name, value)}" for name, value in shown.items()]
     return lines
 
 
-def _command(launch: Launch) -> str:
-    if not launch.argv:
-        return f"roundtable tail {launch.room}"
-    words = (
-        f"<{word.kind}: {len(word.text)} chars>" if isinstance(word, Text) else word for word in launch.argv
-    )
-    return printable(" ".join(words))
+def _command(launch: Launch) -> list[str]:
+    """The command line; its texts may have lines of their own."""
+    words = launch.argv or ("roundtable", "tail", launch.room)
+    first, *rest = " ".join(map(_word, words)).split("\n")
+    return [f"  command {printable(first)}", *map(printable, rest)]
+
+
+def _word(word: str | Text) -> str:
+    if isinstance(word, str):
+        return readable(word)
+    if len(word.text.encode()) > MAX_INLINE_BYTES:
+        return readable(f"<{word.kind}: {len(word.text)} characters, in full with --format sh>")
+    return readable(word.text)
+
+
+def _variable(name: str, value: str) -> str:
+    return f"{name}={printable(readable(value))}"
 
 
 def _first_line(text: str) -> str:

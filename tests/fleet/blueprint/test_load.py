@@ -316,9 +316,9 @@ def test_problems_point_into_the_file(tmp_path: Path) -> None:
 
 def test_the_model_and_its_schema_agree_on_layouts() -> None:
     from fleet.blueprint.schema import Layout
-    from fleet.cli.roles import _LAYOUTS
+    from fleet.cli.roles_output import LAYOUTS
 
-    assert Layout.__args__ == _LAYOUTS  # type: ignore[attr-defined]
+    assert Layout.__args__ == LAYOUTS  # type: ignore[attr-defined]
 
 
 def test_our_yaml_reader_and_the_plain_one_agree_on_what_comes_with_fleet() -> None:
