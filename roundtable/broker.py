@@ -1,7 +1,7 @@
 """What the rooms of one user do for whoever is connected: one process, one store, one method per request.
 
-Speed comes from four things: one shared read buffer, one write per connection and turn of the loop, all activity
-of a room in that turn put together once for all who get it, and messages kept encoded.
+Speed comes from four things: one shared read buffer, one write per connection and turn, all activity of a room in a
+turn put together once for all who get it, and messages kept encoded.
 
 With a durable store nobody learns of a change before it is stored: the replies to all changes of one turn wait for one
 commit, which comes at the end of the turn or before anything that reads a room is answered.
@@ -12,11 +12,10 @@ Not here: what a connection has not read (``connection``), what a room does (``r
 
 from __future__ import annotations
 
-import asyncio
-import hmac
+import errno
 import itertools
 import logging
-import secrets
+import os
 import socket
 import time
 from collections.abc import Callable
@@ -24,12 +23,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from . import wire
-from .connection import READ_BYTES, Connection, Told, error_body, newest
+from .connection import READ_BYTES, Connection, error_body
 from .errors import NotStored, Refused
 from .limits import Limits
 from .message import Activity, Author, is_member_name, is_room_name, is_topic
 from .room import Room
 from .store import MemoryStore, RoomStore
+from .turns import Deadlines, Turns
 
 __all__ = ["Broker"]
 
@@ -37,6 +37,18 @@ _log = logging.getLogger("roundtable.broker")
 
 #: Before anyone has connected a broker waits at least this long, whatever its grace.
 _FIRST_SECONDS = 5.0
+
+#: A connection that is being closed may take this long to read what it was told.
+_CLOSING_SECONDS = 2.0
+
+#: Connections taken in one turn; those that have come before are not kept waiting.
+_ACCEPTED_PER_TURN = 64
+
+#: Without a free descriptor nobody is let in for this long.
+_FULL_SECONDS = 1.0
+
+#: What ``accept`` says then.
+_FULL = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 #: A request larger than this leaves its reply no room for the frame around the same text.
 _MAX_REQUEST_BYTES = wire.MAX_FRAME_BYTES - 2048
@@ -48,8 +60,8 @@ _KEPT_TOGETHER = frozenset({wire.PostRequest, wire.SetCursorRequest, wire.Digest
 class Broker:
     """Rooms for whoever connects to one listening socket.
 
-    An embedded broker never ends its host: it only stops serving. ``grace_seconds`` is how long it serves
-    without a connection; ``None`` is for ever.
+    One thread calls ``start``, ``run`` and ``run_out``; ``stop`` may be called from anywhere. ``grace_seconds`` is how
+    long it serves without a connection; ``None`` is for ever.
     """
 
     def __init__(
@@ -60,7 +72,8 @@ class Broker:
         grace_seconds: float | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.id = secrets.token_hex(8)
+        self.id = _new_id()
+        self.turns = Turns()
         self._store: RoomStore = store or MemoryStore(wire.encode_message)
         self._is_durable = self._store.is_durable
         self._limits = limits or Limits()
@@ -71,15 +84,18 @@ class Broker:
         self._reservations: dict[str, dict[str, _Reservation]] = {}
         self._message_ids = itertools.count(1)
         self._buffer = memoryview(bytearray(READ_BYTES))
-        self._untold: dict[Room, list[Told]] = {}
+        self._untold: dict[Room, list[_Told]] = {}
         self._unwritten: list[Connection] = []
+        self._lost: list[Connection] = []
         self._unsettled: list[_Unsettled] = []  # always empty with a store that is not durable
         self._is_store_failing = False
-        self._is_write_due = False
-        self._idle_timer: asyncio.TimerHandle | None = None
-        self._server: asyncio.Server | None = None
-        self._done = asyncio.Event()
-        self._gone = asyncio.Event()
+        self._listener: socket.socket | None = None
+        self._unregistered: Deadlines[Connection] = Deadlines(self._limits.register_seconds)
+        self._closing: Deadlines[Connection] = Deadlines(_CLOSING_SECONDS)
+        self._full: Deadlines[socket.socket] = Deadlines(_FULL_SECONDS)
+        self._idle_end: float | None = None
+        self._is_stop_wanted = False
+        self._is_closed = False
         self._answers: dict[type, Callable[[Connection, Any], None]] = {
             wire.RegisterRequest: self._register,
             wire.RoomsRequest: self._rooms,
@@ -92,65 +108,115 @@ class Broker:
             wire.ReserveRequest: self._reserve,
         }
 
-    async def start(self, listener: socket.socket) -> None:
+    def start(self, listener: socket.socket) -> None:
         """Serve ``listener``, which stays the caller's to remove from the file system."""
-        loop = asyncio.get_running_loop()
         listener.setblocking(False)
-        self._server = await loop.create_unix_server(lambda: Connection(self), sock=listener)
-        self._arm(_FIRST_SECONDS)
+        self._listener = listener
+        self.turns.watch(listener, self._accept)
+        self._begin_idle(_FIRST_SECONDS)
 
-    async def wait_closed(self) -> None:
-        """Return when the broker has stopped: asked to, or idle for its grace."""
-        await self._done.wait()
+    def run(self) -> None:
+        """Serve until asked to stop, or idle for the grace. Then the store is closed and nobody is served."""
+        while not self._is_closed:
+            self._turn()
 
-    async def wait_disconnected(self) -> None:
-        """Return when the last connection has read what it was told, within a moment."""
-        await self._gone.wait()
+    def run_out(self) -> None:
+        """Let every connection read what it was told, for a moment. Then nothing is left of this broker."""
+        while self._connections:
+            self._turn()
+        self.turns.close()
 
-    def close(self) -> None:
-        """Stop serving and drop every connection. Can be called again."""
-        if self._done.is_set():
-            return
-        self._done.set()
-        if self._idle_timer is not None:
-            self._idle_timer.cancel()
-        if self._server is not None:
-            self._server.close()
+    def stop(self) -> None:
+        """Let ``run`` return soon. Safe in a signal handler and in another thread."""
+        self._is_stop_wanted = True
+        self.turns.wake()
+
+    def _turn(self) -> None:
+        """Wait, do what can be done, end what is over, and only then let everybody know of it."""
+        self.turns.turn(self._next_end())
+        for connection in self._unregistered.over():
+            _log.info("closed a connection that did not register")
+            connection.finish()
+        for connection in self._closing.over():
+            connection.close()
+        for listener in self._full.over():
+            if not self._is_closed:
+                self.turns.watch(listener, self._accept)
+        if self._idle_end is not None and self._idle_end <= time.monotonic():
+            _log.info("nobody has been connected for the grace time; stopping")
+            self._is_stop_wanted = True
+        if self._is_stop_wanted and not self._is_closed:
+            self._close()
+        self.settle()
+        while self._lost or self._untold or self._unwritten:
+            lost, self._lost = self._lost, []
+            for connection in lost:
+                self._forget(connection)
+            for room in list(self._untold):
+                self._deliver(room)
+            waiting, self._unwritten = self._unwritten, []
+            for connection in waiting:
+                connection.write()
+
+    def _next_end(self) -> float | None:
+        ends = (self._unregistered.first(), self._closing.first(), self._full.first(), self._idle_end)
+        return min((end for end in ends if end is not None), default=None)
+
+    def _begin_idle(self, at_least_seconds: float = 0.0) -> None:
+        """Stop after the grace unless somebody connects."""
+        if self._grace_seconds is not None and not self._is_closed:
+            self._idle_end = time.monotonic() + max(self._grace_seconds, at_least_seconds)
+
+    def _close(self) -> None:
+        """Stop serving and drop every connection."""
+        self._is_closed, self._idle_end = True, None
+        if self._listener is not None:
+            self.turns.forget(self._listener)
         self.settle()
         for connection in list(self._connections):
             connection.finish()
         self._store.close()
-        if not self._connections:
-            self._gone.set()
 
-    def _arm(self, at_least_seconds: float = 0.0) -> None:
-        """Stop after the grace unless somebody connects."""
-        if self._grace_seconds is None or self._done.is_set():
+    def _accept(self, events: int) -> None:
+        """Let in who has come."""
+        listener = self._listener
+        if listener is None or self._is_closed:
             return
-        if self._idle_timer is not None:
-            self._idle_timer.cancel()
-        seconds = max(self._grace_seconds, at_least_seconds)
-        self._idle_timer = asyncio.get_running_loop().call_later(seconds, self._close_idle)
+        for _ in range(_ACCEPTED_PER_TURN):
+            try:
+                end, _address = listener.accept()
+            except BlockingIOError:
+                return
+            except OSError as problem:
+                if problem.errno in _FULL:
+                    _log.warning("cannot take a connection: %s", problem.strerror)
+                    self.turns.forget(listener)
+                    self._full.add(listener)
+                # Otherwise it is the connection that failed: who made it has gone already.
+                return
+            self._let_in(Connection(self, end))
 
-    def _close_idle(self) -> None:
-        if not self._connections:
-            _log.info("nobody has been connected for the grace time; stopping")
-            self.close()
-
-    # What a connection calls.
-
-    def connected(self, connection: Connection) -> bool:
-        """Take a new connection; ``False`` if there are too many."""
+    def _let_in(self, connection: Connection) -> None:
+        self._idle_end = None
         self._connections.add(connection)
-        if self._idle_timer is not None:
-            self._idle_timer.cancel()
-            self._idle_timer = None
-        return len(self._connections) <= self._limits.connections
+        connection.watch()
+        if not connection.is_of_this_user:
+            _log.warning("closed a connection of another user")
+            connection.close()
+        elif len(self._connections) > self._limits.connections:
+            connection.send(
+                error_body(Refused("connection-limit", "too many connections to this broker"), None)
+            )
+            connection.finish()
+        else:
+            self._unregistered.add(connection)
 
-    def disconnected(self, connection: Connection) -> None:
-        """Forget a connection with its memberships and reservations."""
+    def _forget(self, connection: Connection) -> None:
+        """End the memberships and reservations of a connection that is gone."""
         self.settle()
         self._connections.discard(connection)
+        self._unregistered.discard(connection)
+        self._closing.discard(connection)
         author = connection.author
         if author is not None:
             for room in connection.rooms.values():
@@ -160,9 +226,9 @@ class Broker:
             for name in connection.reserved_rooms:
                 self._end_reservations(name, author.session_id)
         if not self._connections:
-            self._arm()
-            if self._done.is_set():
-                self._gone.set()
+            self._begin_idle()
+
+    # What a connection calls.
 
     def answer(self, connection: Connection, body: memoryview) -> None:
         """Do what one frame asks and queue the reply.
@@ -216,23 +282,16 @@ class Broker:
         return self._limits
 
     def write_later(self, connection: Connection) -> None:
-        """Write what ``connection`` has queued at the end of this turn of the loop."""
+        """Write what ``connection`` has queued at the end of this turn."""
         self._unwritten.append(connection)
-        self._write_soon()
 
-    def _write_soon(self) -> None:
-        if not self._is_write_due:
-            self._is_write_due = True
-            asyncio.get_running_loop().call_soon(self._write)
+    def finishing(self, connection: Connection) -> None:
+        """Close ``connection`` when it has read what it was told, or after a moment."""
+        self._closing.add(connection)
 
-    def _write(self) -> None:
-        self.settle()
-        self._is_write_due = False
-        for room in list(self._untold):
-            self._deliver(room)
-        waiting, self._unwritten = self._unwritten, []
-        for connection in waiting:
-            connection.write()
+    def disconnected(self, connection: Connection) -> None:
+        """Forget ``connection`` at the end of this turn."""
+        self._lost.append(connection)
 
     # Requests, one method each. The reply is queued before others are told, so the asker is served first.
 
@@ -246,8 +305,9 @@ class Broker:
             )
         if request.protocol not in (None, wire.PROTOCOL):
             raise Refused("bad-request", f"this broker speaks protocol {wire.PROTOCOL}")
-        author = Author(secrets.token_hex(8), request.name)
-        connection.registered(author, request.secret)
+        author = Author(_new_id(), request.name)
+        connection.author, connection.secret = author, request.secret
+        self._unregistered.discard(connection)
         self._by_session[author.session_id] = connection
         connection.send(
             wire.encode(
@@ -278,7 +338,7 @@ class Broker:
         if room is None:
             if request.epoch is not None:
                 raise _stale(request.room)
-            room = self._store.create(request.room, epoch=secrets.token_hex(8))
+            room = self._store.create(request.room, epoch=_new_id())
         else:
             _check_epoch(room, request.epoch)
         if self._is_durable and topic is not None and room.topic is None and room.last_seq:
@@ -455,7 +515,6 @@ class Broker:
     def _wait_for_commit(self, reply: _Unsettled) -> None:
         """Answer when this turn's changes are stored."""
         self._unsettled.append(reply)
-        self._write_soon()
 
     def _depart(self, room: Room, session_id: str) -> None:
         """End a membership, tell who stays, and forget a room in which nothing was ever said."""
@@ -467,24 +526,26 @@ class Broker:
             self._store.drop(room.name)
 
     def _tell(self, room: Room, activity: Activity, *, but: str) -> None:
-        """Let every member but one know, at the end of this turn of the loop."""
-        told = Told(but, activity.seq, wire.activity_frame(activity))
-        self._untold.setdefault(room, []).append(told)
-        self._write_soon()
+        """Let every member but one know, at the end of this turn."""
+        frame = wire.activity_frame(activity)
+        told = self._untold.setdefault(room, [])
+        if not told or told[-1].but != but:
+            told.append(_Told(but))
+        told[-1].add(activity.seq, frame)
 
     def _deliver(self, room: Room) -> None:
         """Queue what this turn has told in ``room``: the same bytes for all who caused none of it."""
         told = self._untold.pop(room, None)
         if told is None:
             return
-        by_session = self._by_session
+        by_session, name = self._by_session, room.name
         causes = {one.but for one in told}
-        latest, whole = newest(told), b"".join(one.body for one in told)
+        whole = _Told.together(told)
         for session_id in room.members:
             if session_id not in causes:
-                by_session[session_id].tell(room.name, latest, whole)
+                by_session[session_id].tell(name, *whole)
             elif others := [one for one in told if one.but != session_id]:
-                by_session[session_id].tell(room.name, newest(others), b"".join(one.body for one in others))
+                by_session[session_id].tell(name, *_Told.together(others))
 
     def _check_reserved(self, connection: Connection, room: str) -> None:
         held = self._reservations.get(room)
@@ -502,6 +563,30 @@ class Broker:
                 del held[name]
         if not held:
             self._reservations.pop(room, None)
+
+
+class _Told:
+    """Activity of one turn that one session has caused, without anybody else's in between."""
+
+    __slots__ = ("but", "frames", "newest", "seq")
+
+    def __init__(self, but: str) -> None:
+        self.but = but  #: who is not told
+        self.seq = -1
+        self.newest = b""
+        self.frames: list[bytes] = []
+
+    def add(self, seq: int, frame: bytes) -> None:
+        """One more; the newest is the one with the highest number, or the last of several that are no posts."""
+        self.frames.append(frame)
+        if seq >= self.seq:
+            self.seq, self.newest = seq, frame
+
+    @staticmethod
+    def together(told: list[_Told]) -> tuple[int, bytes, bytes]:
+        """The highest number, its frame, and all frames in order."""
+        newest = max(reversed(told), key=lambda one: one.seq)
+        return newest.seq, newest.newest, b"".join([frame for one in told for frame in one.frames])
 
 
 class _Unsettled(NamedTuple):
@@ -561,4 +646,11 @@ def _check_epoch(room: Room, epoch: str | None) -> None:
 
 
 def _is_same(secret: str, given: str | None) -> bool:
-    return given is not None and hmac.compare_digest(secret.encode(), given.encode())
+    # Here, because few need it and a start pays for it.
+    from hmac import compare_digest
+
+    return given is not None and compare_digest(secret.encode(), given.encode())
+
+
+def _new_id() -> str:
+    return os.urandom(8).hex()

@@ -1,29 +1,30 @@
 """One client's connection: what it has sent so far, who it is, and what it has not read.
 
 Nothing here waits for a reader. What a connection has not read is kept up to a bound: activity as one entry per room,
-replies up to 16 MiB, then that connection is told and dropped, and no other.
+replies up to 16 MiB, then that connection is told and dropped, and no other. Activity is kept once for all who have not
+read it.
 
 One read buffer serves all connections (a large one per read costs page faults), and a connection is written once per
-turn of the loop. Not here: what a request does (``broker``).
+turn, to its socket directly. Not here: what a request does (``broker``), when something can be read (``turns``).
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import socket
 import struct
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol, cast
+from typing import Protocol
 
 from . import wire
 from .errors import Refused, WireProblem
 from .limits import Limits
 from .message import Author
 from .room import Room
+from .turns import EVENT_READ, EVENT_WRITE, Turns
 
-__all__ = ["READ_BYTES", "Connection", "Desk", "Told", "error_body", "newest"]
+__all__ = ["READ_BYTES", "Connection", "Desk", "error_body"]
 
 #: Read buffer, one for all connections. Above 128 KiB the allocator would map and unmap pages for each read.
 READ_BYTES = 64 * 1024
@@ -33,11 +34,11 @@ _HEADER = struct.Struct(">I")
 #: Asked of the kernel for each connection, so that a fetch of a full room is mostly one write.
 _SEND_BUFFER_BYTES = 1024 * 1024
 
-#: Pieces up to this size are joined into one write; larger ones are written as they are.
+#: Up to here pieces are joined before they are written. Copying more costs more than the system call for pieces.
 _JOIN_BYTES = 64 * 1024
 
-#: A connection that is being closed may take this long to read what it was told.
-_CLOSING_SECONDS = 2.0
+#: Pieces of one write; systems take 1024 at most.
+_MAX_PIECES = 1000
 
 _log = logging.getLogger("roundtable.broker")
 
@@ -53,11 +54,9 @@ class Desk(Protocol):
     def limits(self) -> Limits:
         """What this broker bears."""
 
-    def connected(self, connection: Connection) -> bool:
-        """Take a new connection; ``False`` if there are too many."""
-
-    def disconnected(self, connection: Connection) -> None:
-        """Forget a connection with its memberships and reservations."""
+    @property
+    def turns(self) -> Turns:
+        """Where sockets are watched."""
 
     def answer(self, connection: Connection, body: memoryview) -> None:
         """Do what one frame asks and queue the reply.
@@ -70,36 +69,56 @@ class Desk(Protocol):
         """Queue the replies to what was done so far."""
 
     def write_later(self, connection: Connection) -> None:
-        """Write what ``connection`` has queued at the end of this turn of the loop."""
+        """Write what ``connection`` has queued at the end of this turn."""
+
+    def finishing(self, connection: Connection) -> None:
+        """``connection`` is to be closed and still has something to read: give it a moment."""
+
+    def disconnected(self, connection: Connection) -> None:
+        """Forget ``connection`` at the end of this turn."""
 
 
-class Told(NamedTuple):
-    """One activity on its way to everybody in a room but one."""
-
-    but: str  #: the session that caused it
-    seq: int
-    body: bytes  #: a whole frame
-
-
-class Connection(asyncio.BufferedProtocol):
+class Connection:
     """One client: what it has sent so far, who it is, and what it has not read."""
 
-    def __init__(self, broker: Desk) -> None:
+    __slots__ = (
+        "_desk",
+        "_end",
+        "_frames",
+        "_is_finished",
+        "_is_gone",
+        "_is_waiting_to_write",
+        "_merged",
+        "_queue",
+        "_queued_bytes",
+        "_unsent",
+        "_unsent_bytes",
+        "author",
+        "reserved_rooms",
+        "rooms",
+        "secret",
+    )
+
+    def __init__(self, desk: Desk, end: socket.socket) -> None:
         self.author: Author | None = None
         self.secret: str | None = None
         self.rooms: dict[str, Room] = {}
         self.reserved_rooms: set[str] = set()
-        self._broker = broker
+        self._desk = desk
+        self._end = end
         self._frames = wire.FrameDecoder()
-        self._transport: asyncio.Transport | None = None
-        self._register_timer: asyncio.TimerHandle | None = None
-        self._closing_timer: asyncio.TimerHandle | None = None
         self._queue: list[bytes] = []  # whole frames, in pieces
         self._queued_bytes = 0
-        self._pending_activity: dict[str, Told] = {}
+        self._unsent: list[
+            bytes | memoryview
+        ] = []  # what the kernel did not take; it ends with a whole frame
+        self._unsent_bytes = 0
+        self._merged: dict[str, tuple[int, bytes]] = {}  # by room, while the socket is full: seq and frame
         self._is_waiting_to_write = False
-        self._is_paused = False
         self._is_finished = False
+        self._is_gone = False
+        end.setblocking(False)
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
 
     @property
     def registered_author(self) -> Author:
@@ -113,161 +132,167 @@ class Connection(asyncio.BufferedProtocol):
         """The registered name."""
         return self.registered_author.name
 
-    def registered(self, author: Author, secret: str | None) -> None:
-        """From now on this connection is ``author``."""
-        self.author, self.secret = author, secret
-        if self._register_timer is not None:
-            self._register_timer.cancel()
-            self._register_timer = None
+    @property
+    def is_of_this_user(self) -> bool:
+        """Whether the other end is this user's, where the system tells (Linux)."""
+        if not hasattr(socket, "SO_PEERCRED"):
+            return True
+        layout = struct.Struct("iII")
+        _, uid, _ = layout.unpack(self._end.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, layout.size))
+        return bool(uid == os.geteuid())
 
-    # Called by the loop.
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-        is_welcome = self._broker.connected(self)
-        end: socket.socket = transport.get_extra_info("socket")
-        if not _is_same_user(end):
-            _log.warning("closed a connection of another user")
-            self._is_finished = True
-            self._transport.abort()
-            return
-        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
-        if not is_welcome:
-            self.send(error_body(Refused("connection-limit", "too many connections to this broker"), None))
-            self.finish()
-            return
-        loop = asyncio.get_running_loop()
-        self._register_timer = loop.call_later(self._broker.limits.register_seconds, self._not_registered)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._is_finished = True
-        for timer in (self._register_timer, self._closing_timer):
-            if timer is not None:
-                timer.cancel()
-        self._drop_unwritten()
-        self._broker.disconnected(self)
-
-    def get_buffer(self, sizehint: int) -> memoryview:
-        return self._broker.buffer
-
-    def buffer_updated(self, nbytes: int) -> None:
-        try:
-            for body in self._frames.feed(self._broker.buffer[:nbytes]):
-                if self._is_finished:
-                    return
-                self._broker.answer(self, body)
-        except WireProblem as problem:
-            _log.warning("closed a connection: %s", problem)
-            self._broker.settle()
-            self.finish()
-        except Exception:  # one request must not end the service of the others
-            _log.exception("Failed to handle roundtable message; closed its connection")
-            self._broker.settle()
-            self.finish()
-
-    def eof_received(self) -> bool:
-        return False
-
-    def pause_writing(self) -> None:
-        self._is_paused = True
-
-    def resume_writing(self) -> None:
-        self._is_paused = False
-        pending, self._pending_activity = self._pending_activity, {}
-        for told in pending.values():
-            self._enqueue(told.body)
-        if self._queue:
-            self._write_soon()
-
-    # Called by the broker.
+    def watch(self) -> None:
+        """Take requests from now on."""
+        self._desk.turns.watch(self._end, self._ready)
 
     def send(self, *parts: bytes) -> None:
         """Queue one frame whose body is ``parts`` put together."""
         if self._is_finished:
             return
         size = sum(map(len, parts))
-        self._enqueue(_HEADER.pack(size), *parts)
-        if self._unread_bytes() > self._broker.limits.unread_reply_bytes:
+        self._queue.append(_HEADER.pack(size))
+        self._queue.extend(parts)
+        self._queued_bytes += size + wire.HEADER_BYTES
+        if self._queued_bytes + self._unsent_bytes > self._desk.limits.unread_reply_bytes:
             self._drop_slow_reader()
+        elif not self._is_waiting_to_write:
+            self._write_soon()
 
-    def tell(self, room: str, newest: Told, frames: bytes) -> None:
-        """Queue activity of a room; while nothing is read, only the newest of each room is kept."""
-        if self._is_paused:
-            pending = self._pending_activity.get(room)
-            if pending is None or newest.seq >= pending.seq:
-                self._pending_activity[room] = newest
-        elif not self._is_finished:
-            self._queue.append(frames)
-            self._queued_bytes += len(frames)
-            if not self._is_waiting_to_write:
-                self._write_soon()
+    def tell(self, room: str, seq: int, newest: bytes, frames: bytes) -> None:
+        """Queue activity of a room; while the socket is full, only the newest of each room is kept.
+
+        Args:
+            room: whose.
+            seq: of the newest of the activity.
+            newest: its frame.
+            frames: all of it, in order.
+        """
+        if self._is_finished:
+            return
+        if self._unsent:
+            kept = self._merged.get(room)
+            if kept is None or seq >= kept[0]:
+                self._merged[room] = seq, newest
+            return
+        self._queue.append(frames)
+        self._queued_bytes += len(frames)
+        if not self._is_waiting_to_write:
+            self._write_soon()
 
     def write(self) -> None:
-        """Hand what is queued to the transport, unless it still has what the client did not read."""
+        """Write what is queued, unless the socket is full."""
         self._is_waiting_to_write = False
-        transport = self._transport
-        if transport is None or not self._queue or (self._is_paused and not self._is_finished):
+        if self._unsent or not self._queue:
             return
-        pieces, self._queue, self._queued_bytes = self._queue, [], 0
-        if len(pieces) == 1:
-            transport.write(pieces[0])
-            return
-        small: list[bytes] = []
-        for piece in pieces:
-            if len(piece) < _JOIN_BYTES:
-                small.append(piece)
-                continue
-            if small:
-                transport.write(b"".join(small))
-                small = []
-            transport.write(piece)
-        if small:
-            transport.write(b"".join(small))
+        pieces, size = self._queue, self._queued_bytes
+        self._queue, self._queued_bytes = [], 0
+        if size <= _JOIN_BYTES:
+            pieces = [b"".join(pieces)] if len(pieces) > 1 else pieces
+        self._send_pieces(pieces, size)
 
     def finish(self) -> None:
         """Close after what is queued has been written, or after a moment if it is not read."""
-        if self._is_finished or self._transport is None:
+        if self._is_finished:
             return
         self._is_finished = True
         self.write()
-        self._transport.close()
-        self._closing_timer = asyncio.get_running_loop().call_later(_CLOSING_SECONDS, self._transport.abort)
+        if self._is_gone:
+            return
+        if self._unsent:
+            self._desk.turns.change(self._end, EVENT_WRITE)
+            self._desk.finishing(self)
+        else:
+            self.close()
 
-    def _enqueue(self, *pieces: bytes) -> None:
-        self._queue.extend(pieces)
-        self._queued_bytes += sum(map(len, pieces))
-        if not self._is_paused:
-            self._write_soon()
+    def close(self) -> None:
+        """Close at once. Can be called again."""
+        if self._is_gone:
+            return
+        self._is_finished = self._is_gone = True
+        self._desk.turns.forget(self._end)
+        self._end.close()
+        self._queue, self._queued_bytes = [], 0
+        self._unsent, self._unsent_bytes = [], 0
+        self._merged.clear()
+        self._desk.disconnected(self)
+
+    def _ready(self, events: int) -> None:
+        if events & EVENT_WRITE and not self._is_gone:
+            self._go_on_writing()
+        if events & EVENT_READ and not self._is_finished:
+            self._read()
+
+    def _read(self) -> None:
+        buffer = self._desk.buffer
+        try:
+            size = self._end.recv_into(buffer)
+        except BlockingIOError:
+            return
+        except OSError:
+            self.close()
+            return
+        if not size:
+            self.finish()
+            return
+        try:
+            for body in self._frames.feed(buffer[:size]):
+                self._desk.answer(self, body)
+                if self._is_finished:
+                    return
+        except WireProblem as problem:
+            _log.warning("closed a connection: %s", problem)
+            self._desk.settle()
+            self.finish()
+        except Exception:  # one request must not end the service of the others
+            _log.exception("Failed to handle roundtable message; closed its connection")
+            self._desk.settle()
+            self.finish()
+
+    def _go_on_writing(self) -> None:
+        pieces, size = self._unsent, self._unsent_bytes
+        self._unsent, self._unsent_bytes = [], 0
+        self._send_pieces(pieces, size)
+        if self._unsent or self._is_gone:
+            return
+        for _, frame in self._merged.values():
+            self._queue.append(frame)
+            self._queued_bytes += len(frame)
+        self._merged.clear()
+        self.write()
+        if self._is_finished and not self._unsent:
+            self.close()
+        elif not self._unsent:
+            self._desk.turns.change(self._end, EVENT_READ)
+
+    def _send_pieces(self, pieces: Sequence[bytes | memoryview], size: int) -> None:
+        """Give the kernel what it takes; the rest is unsent, and the socket is watched."""
+        end, sent = self._end, 0
+        try:
+            sent = end.send(pieces[0]) if len(pieces) == 1 else end.sendmsg(pieces[:_MAX_PIECES])
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.close()
+            return
+        if sent == size:
+            return
+        self._unsent, self._unsent_bytes = _rest(pieces, sent), size - sent
+        if not self._is_finished:
+            self._desk.turns.change(self._end, EVENT_READ | EVENT_WRITE)
 
     def _write_soon(self) -> None:
-        if not self._is_waiting_to_write:
-            self._is_waiting_to_write = True
-            self._broker.write_later(self)
-
-    def _unread_bytes(self) -> int:
-        held = self._transport.get_write_buffer_size() if self._transport is not None else 0
-        return self._queued_bytes + held
-
-    def _drop_unwritten(self) -> None:
-        self._queue, self._queued_bytes = [], 0
-        self._pending_activity.clear()
+        self._is_waiting_to_write = True
+        self._desk.write_later(self)
 
     def _drop_slow_reader(self) -> None:
-        _log.warning("dropped a connection that does not read: %d bytes", self._unread_bytes())
-        # What the transport holds ends with a whole frame, so the error can follow it.
-        self._drop_unwritten()
+        unread = self._queued_bytes + self._unsent_bytes
+        _log.warning("dropped a connection that does not read: %d bytes", unread)
+        # What is unsent ends with a whole frame, so the error can follow it.
         body = error_body(Refused("slow-reader", "over 16 MiB of replies were not read"), None)
-        self._enqueue(_HEADER.pack(len(body)), body)
+        self._queue = [wire.frame(body)]
+        self._queued_bytes = len(self._queue[0])
+        self._merged.clear()
         self.finish()
-
-    def _not_registered(self) -> None:
-        _log.info("closed a connection that did not register")
-        self.finish()
-
-
-def newest(told: Sequence[Told]) -> Told:
-    """The one to keep when only one can be kept; the last of several that are no posts."""
-    return max(reversed(told), key=lambda one: one.seq)
 
 
 def error_body(problem: Refused, request_id: str | None) -> bytes:
@@ -275,10 +300,10 @@ def error_body(problem: Refused, request_id: str | None) -> bytes:
     return wire.encode(wire.ErrorReply(request_id=request_id, code=problem.code, error=problem.message))
 
 
-def _is_same_user(end: socket.socket) -> bool:
-    """Whether the other end is this user's, where the system tells (Linux)."""
-    if not hasattr(socket, "SO_PEERCRED"):
-        return True
-    layout = struct.Struct("iII")
-    _, uid, _ = layout.unpack(end.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, layout.size))
-    return bool(uid == os.geteuid())
+def _rest(pieces: Sequence[bytes | memoryview], sent: int) -> list[bytes | memoryview]:
+    """What is left of ``pieces`` after ``sent`` bytes of them; nothing is copied."""
+    for number, piece in enumerate(pieces):
+        if sent < len(piece):
+            return [memoryview(piece)[sent:], *pieces[number + 1 :]]
+        sent -= len(piece)
+    return []

@@ -8,7 +8,6 @@ serves, and everybody who waits for it is told why.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import gc
 import logging
 import os
@@ -39,21 +38,18 @@ _SPARE_DESCRIPTORS = 64
 _log = logging.getLogger("roundtable.broker")
 
 
-async def _serve(
-    taken: Claim, store: RoomStore, limits: Limits, grace_seconds: float, ready: int | None
-) -> None:
+def _serve(taken: Claim, store: RoomStore, limits: Limits, grace_seconds: float, ready: int | None) -> None:
     broker = Broker(store=store, limits=limits, grace_seconds=grace_seconds)
-    loop = asyncio.get_running_loop()
     for number in _STOP:
-        loop.add_signal_handler(number, broker.close)
+        signal.signal(number, lambda *_: broker.stop())
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP)
-    await broker.start(taken.listener)
+    broker.start(taken.listener)
     _log.info("serving %s", taken.path)
     tell_starter(ready)
-    await broker.wait_closed()
+    broker.run()
     # While somebody may still connect the file must not name us.
     taken.release()
-    await broker.wait_disconnected()
+    broker.run_out()
 
 
 def _open_store(database: Path | None) -> RoomStore:
@@ -136,7 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     limits = _raise_descriptor_limit(Limits())
     # What is loaded now stays; the collector need not look at it again.
     gc.freeze()
-    asyncio.run(_serve(taken, store, limits, options.grace, options.ready_fd))
+    _serve(taken, store, limits, options.grace, options.ready_fd)
     return 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import socket
@@ -22,6 +21,7 @@ from roundtable.broker import Broker
 from roundtable.home import Home
 from roundtable.limits import Limits
 from roundtable.spawn import claim
+from roundtable.store import RoomStore
 
 #: How long anything here is waited for.
 SECONDS = 15.0
@@ -48,12 +48,20 @@ class Raw:
     def __init__(self, path: Path, name: str | None = None, **extra: Any) -> None:
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.socket.settimeout(SECONDS)
-        self.socket.connect(str(path))
+        try:
+            self.socket.connect(str(path))
+        except OSError:
+            self.socket.close()
+            raise
         self._read = b""
         self._count = 0
         self.activity: list[dict[str, Any]] = []
         if name is not None:
-            self.registered = self.ask("register", name=name, **extra)
+            try:
+                self.registered = self.ask("register", name=name, **extra)
+            except (OSError, EOFError):
+                self.socket.close()
+                raise
             assert self.registered["type"] == "registered", self.registered
 
     def __enter__(self) -> Self:
@@ -139,32 +147,33 @@ def broker_process(
 
 @contextmanager
 def embedded_broker(
-    home: Path, *, limits: Limits | None = None, grace: float | None = None
+    home: Path,
+    *,
+    limits: Limits | None = None,
+    grace: float | None = None,
+    store: RoomStore | None = None,
 ) -> Iterator[Path]:
     """A broker in a thread of the test, with limits small enough to reach."""
     taken = claim(Home(home))
     assert taken is not None
     started = threading.Event()
-    box: list[tuple[asyncio.AbstractEventLoop, Broker]] = []
+    broker = Broker(store=store, limits=limits, grace_seconds=grace)
 
-    async def serve() -> None:
-        broker = Broker(limits=limits, grace_seconds=grace)
-        await broker.start(taken.listener)
-        box.append((asyncio.get_running_loop(), broker))
+    def serve() -> None:
+        broker.start(taken.listener)
         started.set()
-        await broker.wait_closed()
-        await broker.wait_disconnected()
+        broker.run()
+        broker.run_out()
 
     # A daemon, so that a broker that does not end fails its test and no more.
-    thread = threading.Thread(target=asyncio.run, args=(serve(),), name=f"broker of {home}", daemon=True)
+    thread = threading.Thread(target=serve, name=f"broker of {home}", daemon=True)
     thread.start()
     try:
         assert started.wait(SECONDS)
         yield taken.path
     finally:
-        loop, broker = box[0]
         if thread.is_alive():
-            loop.call_soon_threadsafe(broker.close)
+            broker.stop()
         thread.join(SECONDS)
         taken.release()
         assert not thread.is_alive()
