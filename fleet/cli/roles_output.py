@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from fleet.roles.launch import FanOut
 
-__all__ = ["FORMATS", "LAYOUTS", "Request", "output"]
+__all__ = ["FORMATS", "LAYOUTS", "Request", "fan_out_of", "missing_programs", "output"]
 
 FORMATS = ("plan", "json", "sh", "tmux", "orca")
 #: As `fleet.blueprint.schema.Layout`, whose import a manifest shall not pay for.
@@ -32,6 +32,7 @@ class Request:
     session_name: str | None = None
     layout: str | None = None  #: of `LAYOUTS`
     is_replacing: bool = False
+    task: str | None = None  #: stands over the file's own
 
 
 def output(request: Request) -> tuple[str, tuple[str, ...]]:
@@ -45,8 +46,8 @@ def output(request: Request) -> tuple[str, tuple[str, ...]]:
 
     if request.binary is not None and (not request.binary.strip() or "\x00" in request.binary):
         raise UsageProblem("--binary needs the name of a program")
-    fan_out, warnings = _fan_out(request)
-    said = [*warnings, *_missing(fan_out, request.form)]
+    fan_out, warnings = fan_out_of(request)
+    said = [*warnings, *missing_programs(fan_out, request.form)]
     match request.form:
         case "plan":
             from fleet.roles.plan import render
@@ -74,8 +75,13 @@ def _tmux(request: Request, fan_out: FanOut, said: list[str]) -> tuple[str, tupl
     return render(fan_out, session=session, replace=request.is_replacing), tuple(said)
 
 
-def _fan_out(request: Request) -> tuple[FanOut, tuple[str, ...]]:
-    """What the file asks for, and its warnings."""
+def fan_out_of(request: Request) -> tuple[FanOut, tuple[str, ...]]:
+    """What the file asks for, and its warnings.
+
+    Raises:
+        UsageProblem: no file, or several to choose from.
+        InvalidFile: with every problem of the file.
+    """
     from fleet.roles.launch import from_blueprint, from_manifest
     from fleet.roles.manifest import is_manifest, validate_manifest
     from fleet.yaml import read
@@ -85,12 +91,13 @@ def _fan_out(request: Request) -> tuple[FanOut, tuple[str, ...]]:
     document = read(path, what="manifest" if is_named_so else "file")
     if is_manifest(document):
         manifest = validate_manifest(document, path)
-        return from_manifest(manifest, binary=request.binary, layout=request.layout), ()
+        fan_out = from_manifest(manifest, binary=request.binary, layout=request.layout, task=request.task)
+        return fan_out, ()
     # Imported here: a manifest needs none of it, and it takes several times as long as all the rest.
     from fleet.blueprint.load import validate_blueprint
 
     loaded = validate_blueprint(document, path)
-    fan_out = from_blueprint(loaded, binary=request.binary, layout=request.layout)
+    fan_out = from_blueprint(loaded, binary=request.binary, layout=request.layout, task=request.task)
     return fan_out, tuple(map(str, loaded.warnings))
 
 
@@ -121,7 +128,7 @@ def _found(file: str | None) -> Path:
     )
 
 
-def _missing(fan_out: FanOut, form: str) -> Iterator[str]:
+def missing_programs(fan_out: FanOut, form: str) -> Iterator[str]:
     """Programs that are not on PATH; the text is the same with or without them."""
     from shutil import which
 

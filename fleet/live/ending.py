@@ -1,0 +1,163 @@
+"""End a team: every process of every pane and all they have started, then the session, and nothing else.
+
+Who belongs to it: what descends from a pane's first process, what is in that process's session or group, and, on
+Linux, what carries the team's mark in its environment though it has left all of these. Who does not: the broker that
+serves this user's rooms (any of them may have started it), the tmux server, and whoever asks, with its ancestors.
+
+Blocking and bounded. Numbers of processes are given again, so each is known together with the time of its start.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fleet.errors import TmuxFailed
+from fleet.live.command_file import MARK
+from fleet.live.teams import panes
+from fleet.warden import processes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fleet.live.teams import Pane, Team
+    from fleet.warden import Process
+
+__all__ = ["GRACE_SECONDS", "Ended", "end_team"]
+
+#: Between SIGTERM and SIGKILL.
+GRACE_SECONDS = 3.0
+
+#: How long SIGKILL is repeated before what is left is reported.
+_KILL_SECONDS = 2.0
+
+#: Between two looks at the processes; nothing announces the end of what is no child of ours.
+_ROUND_SECONDS = 0.05
+
+_IS_LINUX = sys.platform.startswith("linux")
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How the ending of a team went."""
+
+    processes: int  #: how many were found, ended by now or not
+    survivors: tuple[int, ...]  #: pids
+
+
+def end_team(team: Team, *, grace_seconds: float = GRACE_SECONDS) -> Ended:
+    """End ``team``, its session and its folder. A session or server that is gone already is no error.
+
+    Raises:
+        TmuxFailed: the session stands and tmux does not end it.
+    """
+    tree = _Tree(team, _panes(team))
+    living = tree.living()
+    _signal(living, signal.SIGTERM)
+    _signal(living, signal.SIGCONT)  # a stopped process would not get the other one
+    living = _until_gone(tree, time.monotonic() + grace_seconds)
+    end = time.monotonic() + _KILL_SECONDS
+    while living and time.monotonic() < end:
+        _signal(living, signal.SIGKILL)
+        living = _until_gone(tree, min(end, time.monotonic() + _ROUND_SECONDS))
+    _kill_session(team)
+    shutil.rmtree(team.folder, ignore_errors=True)
+    return Ended(len(tree.known), tuple(sorted(process.pid for process in tree.living())))
+
+
+def _panes(team: Team) -> list[Pane]:
+    """The panes whose processes are the team's; a window of the user's that is shown elsewhere too is not."""
+    try:
+        return [pane for pane in panes(team) if pane.kind or not pane.is_linked]
+    except TmuxFailed:
+        return []
+
+
+def _kill_session(team: Team) -> None:
+    try:
+        team.tmux.run("kill-session", "-t", f"{team.session_id}:")
+    except TmuxFailed as problem:
+        gone = ("can't find", "no server", "No such file", "server exited", "lost server", "no current")
+        if not any(part in problem.message for part in gone):
+            raise
+
+
+class _Tree:
+    """The team's processes, as far as they can be found. What was found once stays ours although its parents end."""
+
+    def __init__(self, team: Team, panes: list[Pane]) -> None:
+        self.known: dict[int, str] = {}  #: pid -> when it was started
+        self._mark = f"{MARK}={team.id}".encode()
+        self._unmarked: set[tuple[int, str]] = set()
+        self._server = team.server_pid
+        self._broker_file = team.folder.parent.parent / "roundtable" / "broker.pid"
+        table = {process.pid: process for process in processes()}
+        # A dead pane's number may be a stranger's by now; while any of its session lives, it is nobody else's.
+        self._roots = {pane.pid for pane in panes if pane.pid and not (pane.is_dead and pane.pid in table)}
+
+    def living(self) -> list[Process]:
+        """Those that have not ended, zombies left out."""
+        table = processes()
+        by_pid = {process.pid: process for process in table}
+        spared = self._spared(by_pid)
+        children: dict[int, list[Process]] = {}
+        for process in table:
+            children.setdefault(process.parent, []).append(process)
+        unseen = [process for process in table if self._is_ours(process)]
+        found: dict[int, Process] = {}
+        while unseen:
+            process = unseen.pop()
+            if process.pid not in found and process.pid not in spared:
+                found[process.pid] = process
+                unseen += children.get(process.pid, [])
+        self.known.update({process.pid: process.start for process in found.values()})
+        return [process for process in found.values() if not process.is_zombie]
+
+    def _is_ours(self, process: Process) -> bool:
+        return (
+            self.known.get(process.pid) == process.start
+            or not self._roots.isdisjoint((process.pid, process.group, process.session))
+            or self._is_marked(process)
+        )
+
+    def _is_marked(self, process: Process) -> bool:
+        if not _IS_LINUX or (process.pid, process.start) in self._unmarked:
+            return False
+        try:
+            environment = Path(f"/proc/{process.pid}/environ").read_bytes()
+        except OSError:  # ended, or another user's
+            return False
+        if self._mark in environment.split(b"\0"):
+            return True
+        self._unmarked.add((process.pid, process.start))
+        return False
+
+    def _spared(self, by_pid: dict[int, Process]) -> set[int]:
+        spared = {self._server, 0, 1}
+        with suppress(OSError, ValueError):
+            spared.add(int(self._broker_file.read_text(encoding="utf-8").split()[0]))
+        pid = os.getpid()
+        while pid in by_pid and pid not in spared:
+            spared.add(pid)
+            pid = by_pid[pid].parent
+        return spared
+
+
+def _until_gone(tree: _Tree, end: float) -> list[Process]:
+    """Who is left when all have ended, or at ``end``."""
+    while (living := tree.living()) and time.monotonic() < end:
+        time.sleep(_ROUND_SECONDS)
+    return living
+
+
+def _signal(living: Iterable[Process], number: signal.Signals) -> None:
+    for process in living:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(process.pid, number)
