@@ -176,9 +176,13 @@ class TmuxUnusable(FleetError):
 
 
 class TmuxFailed(FleetError):
-    """tmux refused; ``message`` is what it said itself."""
+    """tmux refused; ``message`` is what it said itself, ``printed`` the lines of what it had done before."""
 
     code = "tmux-failed"
+
+    def __init__(self, message: str, *, printed: tuple[str, ...] = (), hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.printed = printed
 
 
 class NameTaken(FleetError):

@@ -83,7 +83,7 @@ class Tmux:
             raise _translated(problems[0]) from problems[0]
         code, out, err = done[0]
         if code:
-            raise TmuxFailed("; ".join(err) or f"tmux ended with exit status {code}")
+            raise TmuxFailed("; ".join(err) or f"tmux ended with exit status {code}", printed=tuple(out))
         return out
 
     def version(self) -> str:

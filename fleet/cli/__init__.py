@@ -12,12 +12,18 @@ __all__ = ["COMMANDS", "EXAMPLE", "SUMMARY", "main", "roles"]
 #: Command, where it lives, and its line in ``--help``.
 COMMANDS: dict[str, tuple[str, str, str]] = {
     "run": ("fleet.cli.run", "command", "Run a blueprint to a decision of record."),
+    "up": ("fleet.cli.up", "command", "Start a team live in tmux, each seat in its own pane."),
+    "ps": ("fleet.cli.ps", "command", "List live teams and what each seat is doing."),
+    "attach": ("fleet.cli.attach", "command", "Show a live team on this terminal."),
+    "send": ("fleet.cli.send", "command", "Bring a message to a seat of a live team."),
+    "down": ("fleet.cli.down", "command", "End a live team with all it runs."),
     "list": ("fleet.cli.list", "command", "List the blueprints that can be run by name."),
     "show": (
         "fleet.cli.show",
         "command",
         "Print a blueprint with every default, and where each value is from.",
     ),
+    "agents": ("fleet.cli.agents", "command", "List the agents, or what fills each seat of a blueprint."),
     "validate": ("fleet.cli.validate", "command", "Check blueprints and roles manifests."),
     "schema": ("fleet.cli.schema", "command", "Print a JSON Schema."),
     "roles": ("fleet.cli.roles", "command", "Print what would fan a team out, as a plan or a tmux script."),

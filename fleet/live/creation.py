@@ -94,7 +94,8 @@ def make_live(
             commands.unlink(missing_ok=True)
         return _made(lines, tmux, session, setting)
     except BaseException as problem:
-        _undo(team_id, tmux, folder)
+        printed = problem.printed if isinstance(problem, TmuxFailed) else ()
+        _undo(setting, tmux, printed)
         if isinstance(problem, TmuxFailed):
             raise _explained(problem, session, tmux) from problem
         if isinstance(problem, OSError):
@@ -153,13 +154,16 @@ def _made(lines: list[str], tmux: Tmux, session: str, setting: Setting) -> Made:
     return Made(team, (first_pane, *lines[1:]), tuple(warnings))
 
 
-def _undo(team_id: str, tmux: Tmux, folder: Path) -> None:
-    """End the session that carries this id, if it came to that, and remove the folder."""
+def _undo(setting: Setting, tmux: Tmux, printed: tuple[str, ...]) -> None:
+    """End the session that was made, if it came to that, and remove the folder."""
     with suppress(TmuxFailed, TmuxUnusable):
-        for team in teams_on(tmux):
-            if team.id == team_id:
-                end_team(team)
-    shutil.rmtree(folder, ignore_errors=True)
+        made = [team for team in teams_on(tmux) if team.id == setting.team]
+        if not made and printed:  # it did not come to the id; what was printed names the session
+            session_id, server, *_ = printed[0].split(":", 5)
+            made = [Team(tmux, session_id, setting.session, setting.team, int(server), 0, 0, setting.folder)]
+        for team in made:
+            end_team(team)
+    shutil.rmtree(setting.folder, ignore_errors=True)
 
 
 def _explained(problem: TmuxFailed, session: str, tmux: Tmux) -> Exception:

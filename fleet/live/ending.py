@@ -1,7 +1,8 @@
 """End a team: every process of every pane and all they have started, then the session, and nothing else.
 
 Who belongs to it: what descends from a pane's first process, what is in that process's session or group, and, on
-Linux, what carries the team's mark in its environment though it has left all of these. Who does not: the broker that
+Linux, what has left all of these but carries the team's mark in its environment, or has a pane's terminal as one of its
+three streams. What has put off all five cannot be found. Who does not belong to it: the broker that
 serves this user's rooms (any of them may have started it), the tmux server, and whoever asks, with its ancestors.
 
 Blocking and bounded. Numbers of processes are given again, so each is known together with the time of its start.
@@ -100,6 +101,7 @@ class _Tree:
         self._broker_file = team.folder.parent.parent / "roundtable" / "broker.pid"
         table = {process.pid: process for process in processes()}
         # A dead pane's number may be a stranger's by now; while any of its session lives, it is nobody else's.
+        self._terminals = {pane.tty for pane in panes if pane.tty and not pane.is_dead}
         self._roots = {pane.pid for pane in panes if pane.pid and not (pane.is_dead and pane.pid in table)}
 
     def living(self) -> list[Process]:
@@ -124,11 +126,11 @@ class _Tree:
         return (
             self.known.get(process.pid) == process.start
             or not self._roots.isdisjoint((process.pid, process.group, process.session))
-            or self._is_marked(process)
+            or (_IS_LINUX and (self._is_marked(process) or self._is_on_terminal(process)))
         )
 
     def _is_marked(self, process: Process) -> bool:
-        if not _IS_LINUX or (process.pid, process.start) in self._unmarked:
+        if (process.pid, process.start) in self._unmarked:
             return False
         try:
             environment = Path(f"/proc/{process.pid}/environ").read_bytes()
@@ -137,6 +139,13 @@ class _Tree:
         if self._mark in environment.split(b"\0"):
             return True
         self._unmarked.add((process.pid, process.start))
+        return False
+
+    def _is_on_terminal(self, process: Process) -> bool:
+        for stream in range(3):
+            with suppress(OSError):
+                if str(Path(f"/proc/{process.pid}/fd/{stream}").readlink()) in self._terminals:
+                    return True
         return False
 
     def _spared(self, by_pid: dict[int, Process]) -> set[int]:
