@@ -103,11 +103,19 @@ _per_message = click.option(
     help="Seconds to outlive the last connection.",
 )
 @click.option("--socket", metavar="PATH", help="Where to listen; by default below the home.")
-def broker_command(grace: float, socket: str | None) -> int:
+@click.option(
+    "--store",
+    metavar="STORE",
+    help="Where rooms are kept: memory (default), or sqlite[:PATH]; else ROUNDTABLE_STORE.",
+)
+def broker_command(grace: float, socket: str | None, store: str | None) -> int:
     """Serve this user's rooms in the foreground, until idle or told to stop."""
     from .serve import main as serve
 
-    return serve(["--grace", str(grace), *(["--socket", socket] if socket else [])])
+    given = {"--socket": socket, "--store": store}
+    return serve(
+        ["--grace", str(grace), *(word for pair in given.items() if pair[1] for word in pair if word)]
+    )
 
 
 @click.command("where")
