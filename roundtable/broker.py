@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from . import wire
+from .activity import Told, put_together
 from .connection import READ_BYTES, Connection, error_body
 from .errors import NotStored, Refused
 from .limits import Limits
@@ -84,7 +85,7 @@ class Broker:
         self._reservations: dict[str, dict[str, _Reservation]] = {}
         self._message_ids = itertools.count(1)
         self._buffer = memoryview(bytearray(READ_BYTES))
-        self._untold: dict[Room, list[_Told]] = {}
+        self._untold: dict[Room, list[Told]] = {}
         self._unwritten: list[Connection] = []
         self._lost: list[Connection] = []
         self._unsettled: list[_Unsettled] = []  # always empty with a store that is not durable
@@ -240,7 +241,8 @@ class Broker:
         try:
             request = wire.decode_request(body)
             request_id = request.request_id
-            _check_allowed(connection, request, len(body))
+            if connection.author is None or len(body) > _MAX_REQUEST_BYTES:
+                _check_allowed(connection, request, len(body))
             if self._unsettled and type(request) not in _KEPT_TOGETHER:
                 self.settle()
             self._answers[type(request)](connection, request)
@@ -370,12 +372,16 @@ class Broker:
         size = len(text) if text.isascii() else len(text.encode())
         if size > wire.MAX_TEXT_BYTES:
             raise _too_large()
-        room = self._room(request.room, request.epoch)
-        self._check_reserved(connection, room.name)
+        author = connection.registered_author
+        room = connection.rooms.get(request.room)
+        if room is None or request.epoch is not None:
+            room = self._room(request.room, request.epoch)
+        if self._reservations:
+            self._check_reserved(connection, room.name)
         if self._is_durable:
             self._store.before_change(room)
         posted = room.post(
-            connection.registered_author,
+            author,
             text,
             id=request.id or f"{self.id}-{next(self._message_ids):x}",
             timestamp=self._now(),
@@ -392,7 +398,7 @@ class Broker:
             return
         connection.send(body)
         if posted.activity is not None and len(room.members) > 1:
-            self._tell(room, posted.activity, but=connection.registered_author.session_id)
+            self._tell(room, posted.activity, but=author.session_id)
 
     def _fetch(self, connection: Connection, request: wire.FetchRequest) -> None:
         room = self._room(request.room, request.epoch)
@@ -527,25 +533,26 @@ class Broker:
 
     def _tell(self, room: Room, activity: Activity, *, but: str) -> None:
         """Let every member but one know, at the end of this turn."""
-        frame = wire.activity_frame(activity)
-        told = self._untold.setdefault(room, [])
-        if not told or told[-1].but != but:
-            told.append(_Told(but))
-        told[-1].add(activity.seq, frame)
+        told = self._untold.get(room)
+        if told is None:
+            told = self._untold[room] = []
+        last = told[-1] if told else None
+        if last is None or last.but != but or last.author != activity.author:
+            told.append(Told(but, activity.author, [activity.seq]))
+        else:
+            last.seqs.append(activity.seq)
 
     def _deliver(self, room: Room) -> None:
-        """Queue what this turn has told in ``room``: the same bytes for all who caused none of it."""
+        """Queue what this turn has told in ``room``."""
         told = self._untold.pop(room, None)
         if told is None:
             return
-        by_session, name = self._by_session, room.name
-        causes = {one.but for one in told}
-        whole = _Told.together(told)
+        by_session = self._by_session
+        for_most, for_causes = put_together(room.name, told)
         for session_id in room.members:
-            if session_id not in causes:
-                by_session[session_id].tell(name, *whole)
-            elif others := [one for one in told if one.but != session_id]:
-                by_session[session_id].tell(name, *_Told.together(others))
+            activity = for_causes.get(session_id, for_most)
+            if activity is not None:
+                by_session[session_id].tell(activity)
 
     def _check_reserved(self, connection: Connection, room: str) -> None:
         held = self._reservations.get(room)
@@ -563,30 +570,6 @@ class Broker:
                 del held[name]
         if not held:
             self._reservations.pop(room, None)
-
-
-class _Told:
-    """Activity of one turn that one session has caused, without anybody else's in between."""
-
-    __slots__ = ("but", "frames", "newest", "seq")
-
-    def __init__(self, but: str) -> None:
-        self.but = but  #: who is not told
-        self.seq = -1
-        self.newest = b""
-        self.frames: list[bytes] = []
-
-    def add(self, seq: int, frame: bytes) -> None:
-        """One more; the newest is the one with the highest number, or the last of several that are no posts."""
-        self.frames.append(frame)
-        if seq >= self.seq:
-            self.seq, self.newest = seq, frame
-
-    @staticmethod
-    def together(told: list[_Told]) -> tuple[int, bytes, bytes]:
-        """The highest number, its frame, and all frames in order."""
-        newest = max(reversed(told), key=lambda one: one.seq)
-        return newest.seq, newest.newest, b"".join([frame for one in told for frame in one.frames])
 
 
 class _Unsettled(NamedTuple):

@@ -18,9 +18,10 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from . import wire
+from .activity import TurnsActivity
 from .errors import Refused, WireProblem
 from .limits import Limits
-from .message import Author
+from .message import Activity, Author
 from .room import Room
 from .turns import EVENT_READ, EVENT_WRITE, Turns
 
@@ -88,6 +89,7 @@ class Connection:
         "_is_finished",
         "_is_gone",
         "_is_waiting_to_write",
+        "_max_unread_bytes",
         "_merged",
         "_queue",
         "_queued_bytes",
@@ -113,7 +115,8 @@ class Connection:
             bytes | memoryview
         ] = []  # what the kernel did not take; it ends with a whole frame
         self._unsent_bytes = 0
-        self._merged: dict[str, tuple[int, bytes]] = {}  # by room, while the socket is full: seq and frame
+        self._merged: dict[str, Activity] = {}  # by room, while the socket is full
+        self._max_unread_bytes = desk.limits.unread_reply_bytes
         self._is_waiting_to_write = False
         self._is_finished = False
         self._is_gone = False
@@ -145,37 +148,34 @@ class Connection:
         """Take requests from now on."""
         self._desk.turns.watch(self._end, self._ready)
 
-    def send(self, *parts: bytes) -> None:
-        """Queue one frame whose body is ``parts`` put together."""
+    def send(self, body: bytes, *more: bytes) -> None:
+        """Queue one frame whose body is the parts put together."""
         if self._is_finished:
             return
-        size = sum(map(len, parts))
-        self._queue.append(_HEADER.pack(size))
-        self._queue.extend(parts)
+        queue, size = self._queue, len(body)
+        if more:
+            size += sum(map(len, more))
+        queue.append(_HEADER.pack(size))
+        queue.append(body)
+        queue.extend(more)
         self._queued_bytes += size + wire.HEADER_BYTES
-        if self._queued_bytes + self._unsent_bytes > self._desk.limits.unread_reply_bytes:
+        if self._queued_bytes + self._unsent_bytes > self._max_unread_bytes:
             self._drop_slow_reader()
         elif not self._is_waiting_to_write:
             self._write_soon()
 
-    def tell(self, room: str, seq: int, newest: bytes, frames: bytes) -> None:
-        """Queue activity of a room; while the socket is full, only the newest of each room is kept.
-
-        Args:
-            room: whose.
-            seq: of the newest of the activity.
-            newest: its frame.
-            frames: all of it, in order.
-        """
+    def tell(self, activity: TurnsActivity) -> None:
+        """Queue activity of a room; while the socket is full, only the newest of each room is kept."""
         if self._is_finished:
             return
         if self._unsent:
-            kept = self._merged.get(room)
-            if kept is None or seq >= kept[0]:
-                self._merged[room] = seq, newest
+            # Without the frames, which would be kept for as long as this one does not read.
+            kept = self._merged.get(activity.room)
+            if kept is None or activity.seq >= kept.seq:
+                self._merged[activity.room] = activity.newest
             return
-        self._queue.append(frames)
-        self._queued_bytes += len(frames)
+        self._queue.append(activity.frames)
+        self._queued_bytes += len(activity.frames)
         if not self._is_waiting_to_write:
             self._write_soon()
 
@@ -254,7 +254,8 @@ class Connection:
         self._send_pieces(pieces, size)
         if self._unsent or self._is_gone:
             return
-        for _, frame in self._merged.values():
+        for newest in self._merged.values():
+            (frame,) = wire.activity_frames(newest.room, newest.author, [newest.seq])
             self._queue.append(frame)
             self._queued_bytes += len(frame)
         self._merged.clear()

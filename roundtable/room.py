@@ -34,7 +34,7 @@ LEFT = "(left)"
 _REFERENCE = re.compile(r"(?:(?P<name>[^#]+)#)?(?P<seq>[0-9]{1,18})")
 
 
-class Posted(Struct, frozen=True):
+class Posted(Struct, frozen=True, gc=False):
     """What a post did."""
 
     message: Message
@@ -43,7 +43,7 @@ class Posted(Struct, frozen=True):
     activity: Activity | None  #: ``None`` when the id was known and nothing was posted
 
 
-class _Kept(Struct, frozen=True):
+class _Kept(Struct, frozen=True, gc=False):
     """A retained message, its wire form, and the bytes of its text."""
 
     message: Message
@@ -186,13 +186,14 @@ class Room:
             return Posted(known.message, known.encoded, 0, None)
         reference = None if reply_to is None else self._reference(reply_to)
 
-        name = author.name
-        unread_before = self._others_after(self._start(self.cursor(name)), name)
-        message = Message(id, self.last_seq + 1, timestamp, self.name, author, text, reference)
+        name, seq = author.name, self.last_seq + 1
+        cursor = self._cursors.get(name, 0)
+        unread_before = 0 if cursor == self.last_seq else self._others_after(self._start(cursor), name)
+        message = Message(id, seq, timestamp, self.name, author, text, reference)
         encoded = self._encode(message)
         self._append(_Kept(message, encoded, size))
-        self._cursors[name] = message.seq
-        return Posted(message, encoded, unread_before, Activity(self.name, name, message.seq))
+        self._cursors[name] = seq
+        return Posted(message, encoded, unread_before, Activity(self.name, name, seq))
 
     def restore(self, message: Message, *, size: int) -> None:
         """Append a message that a store has kept, with the sequence number it had."""
@@ -295,16 +296,17 @@ class Room:
         return f"{kept.message.author.name}#{kept.message.seq}"
 
     def _append(self, kept: _Kept) -> None:
-        message = kept.message
-        self._ring.append(kept)
+        message, ring = kept.message, self._ring
+        ring.append(kept)
         self.last_seq = message.seq
         self._bytes += kept.size
         self._by_id[message.id] = kept
-        seqs = self._seqs_by_name.get(message.author.name)
+        name = message.author.name
+        seqs = self._seqs_by_name.get(name)
         if seqs is None:
-            seqs = self._seqs_by_name[message.author.name] = deque()
+            seqs = self._seqs_by_name[name] = deque()
         seqs.append(message.seq)
-        while len(self._ring) > self._max_messages or (self._bytes > self._max_bytes and len(self._ring) > 1):
+        while len(ring) > self._max_messages or (self._bytes > self._max_bytes and len(ring) > 1):
             self._rotate()
 
     def _rotate(self) -> None:

@@ -8,7 +8,7 @@ were encoded before, so that a body is turned into JSON once however often it is
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from struct import Struct as Layout
 from typing import Annotated, Any, NoReturn, TypeAlias
 
@@ -49,7 +49,7 @@ __all__ = [
     "RoomsReply",
     "RoomsRequest",
     "SetCursorRequest",
-    "activity_frame",
+    "activity_frames",
     "decode_reply",
     "decode_request",
     "encode",
@@ -84,8 +84,6 @@ DEFAULT_FETCH_LIMIT = 200
 _HEADER = Layout(">I")
 
 _POSTED = b'{"type":"posted","requestId":%b,"unreadBefore":%d,"message":%b}'
-
-_ACTIVITY = '{"type":"activity","room":"%s","from":"%s","seq":%d}'
 
 RequestId: TypeAlias = Annotated[str, Meta(min_length=1, max_length=128)]
 MemberName: TypeAlias = Annotated[
@@ -335,6 +333,10 @@ Reply: TypeAlias = (
 )
 
 _ENCODER = msgspec.json.Encoder()
+
+#: A message as it is part of other messages; the encoder's own method, since every post goes through it.
+encode_message: Callable[[Message], bytes] = _ENCODER.encode
+
 _REQUEST: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
 _REPLY: msgspec.json.Decoder[Reply] = msgspec.json.Decoder(Reply)
 _TYPES = frozenset(str(kind.__struct_config__.tag) for kind in Request.__args__)
@@ -425,15 +427,21 @@ def encode(message: Struct) -> bytes:
     return _ENCODER.encode(message)
 
 
-def encode_message(message: Message) -> bytes:
-    """A message as it is part of other messages."""
-    return _ENCODER.encode(message)
+def activity_frames(room: str, author: str, seqs: Sequence[int]) -> list[bytes]:
+    """A whole frame for each of ``seqs``, in order.
 
-
-def activity_frame(activity: Activity) -> bytes:
-    """The frame of an ``activity``. Not made by the encoder, which takes three times as long: no name needs escapes."""
-    body = (_ACTIVITY % (activity.room, activity.author, activity.seq)).encode()
-    return _HEADER.pack(len(body)) + body
+    Not made by the encoder: what is the same in all is made once, which takes a tenth of the time. No name needs
+    escapes.
+    """
+    same = f'{{"type":"activity","room":"{room}","from":"{author}","seq":'.encode()
+    head, length, frames = b"", 0, []
+    for seq in seqs:
+        rest = b"%d}" % seq
+        if len(rest) != length:
+            length = len(rest)
+            head = _HEADER.pack(len(same) + length) + same
+        frames.append(head + rest)
+    return frames
 
 
 def encode_posted(request_id: str, encoded: bytes, unread_before: int) -> bytes:

@@ -12,7 +12,7 @@ import pytest
 from roundtable import wire
 from roundtable.digest import Digest
 from roundtable.errors import MalformedFrame
-from roundtable.message import Activity, Author, Member, Message, RoomInfo
+from roundtable.message import Author, Member, Message, RoomInfo
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "reference" / "wire.schema.json"
 
@@ -40,7 +40,7 @@ def test_the_published_schema_is_current() -> None:
         wire.encode_joined("1", INFO, cursor=0, shared_with=0),
         wire.encode_rooms("1", [INFO]),
         wire.encode_digested("1", "r", Digest("t", 1, 1, 0, 0, 3), cursor=3, first_seq=3, last_seq=3),
-        wire.activity_frame(Activity("r", "(left)", 0))[wire.HEADER_BYTES :],
+        wire.activity_frames("r", "(left)", [0])[0][wire.HEADER_BYTES :],
         wire.encode(wire.ErrorReply(code="slow-reader", error="x")),
     ],
 )
