@@ -147,53 +147,49 @@ class SqliteStore(MemoryStore):
             self._database.close()
 
     def _write(self) -> dict[Room, int]:
-        """Write one transaction, or nothing; give the numbers of rooms that are new in the file."""
+        """Write one transaction; give the numbers of rooms that are new in the file.
+
+        One that fails is taken back when the next is begun, or by closing: nothing reads the file meanwhile.
+        """
         database = self._database
-        if database.in_transaction:  # of a turn that failed, and so did taking it back
+        if database.in_transaction:  # what is left of a turn that failed
             database.execute("ROLLBACK")
         database.execute("BEGIN IMMEDIATE")
-        try:
-            made: dict[Room, int] = {}
-            for room, _ in self._posted:
-                if room not in self._ids and room not in made:
-                    made[room] = self._insert_room(room)
-            ids = ChainMap(made, self._ids)
-            database.executemany(
-                "INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        made: dict[Room, int] = {}
+        for room, _ in self._posted:
+            if room not in self._ids and room not in made:
+                made[room] = self._insert_room(room)
+        ids = ChainMap(made, self._ids)
+        database.executemany(
+            "INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
                 (
-                    (
-                        ids[room],
-                        message.seq,
-                        message.id,
-                        message.timestamp,
-                        message.author.session_id,
-                        message.author.name,
-                        message.text,
-                        message.reply_to,
-                    )
-                    for room, message in self._posted
-                    if message.seq >= room.first_seq
-                ),
-            )
-            database.executemany(
-                "DELETE FROM messages WHERE room = ? AND seq < ?",
-                ((ids[room], room.first_seq) for room in {room for room, _ in self._posted}),
-            )
-            database.executemany(
-                "REPLACE INTO cursors VALUES (?, ?, ?)",
-                ((ids[room], name, room.cursor(name)) for room, name in self._cursors),
-            )
-            database.executemany(
-                "UPDATE rooms SET topic = ? WHERE id = ?",
-                ((room.topic, ids[room]) for room in self._topics if room in ids),
-            )
-            database.execute("COMMIT")
-        except BaseException:
-            # Some failures have ended the transaction already.
-            with suppress(sqlite3.Error):
-                if database.in_transaction:
-                    database.execute("ROLLBACK")
-            raise
+                    ids[room],
+                    message.seq,
+                    message.id,
+                    message.timestamp,
+                    message.author.session_id,
+                    message.author.name,
+                    message.text,
+                    message.reply_to,
+                )
+                for room, message in self._posted
+                if message.seq >= room.first_seq
+            ),
+        )
+        database.executemany(
+            "DELETE FROM messages WHERE room = ? AND seq < ?",
+            ((ids[room], room.first_seq) for room in {room for room, _ in self._posted}),
+        )
+        database.executemany(
+            "REPLACE INTO cursors VALUES (?, ?, ?)",
+            ((ids[room], name, room.cursor(name)) for room, name in self._cursors),
+        )
+        database.executemany(
+            "UPDATE rooms SET topic = ? WHERE id = ?",
+            ((room.topic, ids[room]) for room in self._topics if room in ids),
+        )
+        database.execute("COMMIT")
         return made
 
     def _insert_room(self, room: Room) -> int:

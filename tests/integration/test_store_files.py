@@ -20,7 +20,7 @@ from roundtable.client import connect, reach
 from roundtable.errors import BrokerUnavailable, Refused, UsageProblem
 from roundtable.home import Home
 from roundtable.message import Author
-from roundtable.spawn import claim
+from roundtable.spawn import claim, is_served
 from roundtable.store import absolute_store, database_path
 from roundtable.stores.sqlite import SqliteStore
 from roundtable.wire import encode_message, frame
@@ -185,6 +185,24 @@ async def test_the_client_that_starts_a_broker_is_told_why_there_is_none(
         await reach(Home(home), name="ann")
     assert caught.value.hint == "say memory, sqlite or sqlite:PATH"
     assert path.read_text() == "my notes"
+
+
+def test_who_waits_for_a_broker_that_cannot_use_its_file_is_told(home: Path, tmp_path: Path) -> None:
+    path = tmp_path / "rooms.db"
+    SqliteStore(path, encode_message).close()
+    command = [sys.executable, "-m", "roundtable.serve", "--home", str(home), "--store", f"sqlite:{path}"]
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("PRAGMA locking_mode = EXCLUSIVE")
+        other.execute("BEGIN EXCLUSIVE")
+        # It looks for the lock for a while, and has its socket already.
+        with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+            until(lambda: is_served(Home(home).default_socket()))
+            with Raw(Home(home).default_socket()) as raw:
+                refused = raw.receive()
+                assert refused["code"] == "store-unavailable"
+                assert "another broker or program has it open; stop that one" in refused["error"]
+                assert raw.is_closed()
+            assert process.wait(SECONDS) == 1
 
 
 def test_who_has_connected_to_a_broker_that_cannot_serve_is_told(home: Path) -> None:
