@@ -9,7 +9,7 @@ from fleet.errors import RuntimeMissing
 from fleet.plan import Plan, SeatPlan
 from fleet.settings import Settings
 
-__all__ = ["check_seats"]
+__all__ = ["check_seats", "seat_problem"]
 
 
 def check_seats(plan: Plan, settings: Settings) -> None:
@@ -21,14 +21,15 @@ def check_seats(plan: Plan, settings: Settings) -> None:
     missing: dict[str, str] = {}
     for team in plan.teams:
         for seat in team.seats:
-            problem = _problem(seat, settings)
+            problem = seat_problem(seat, settings)
             if problem:
                 missing[seat.name] = problem
     if missing:
         raise RuntimeMissing(missing, hint="nothing was started; check the paths and PATH")
 
 
-def _problem(seat: SeatPlan, settings: Settings) -> str | None:
+def seat_problem(seat: SeatPlan, settings: Settings) -> str | None:
+    """What is not there for one seat, as a clause, or ``None``."""
     if not seat.cwd.is_dir():
         return f"its working directory {seat.cwd} is not there"
     if seat.command is None:

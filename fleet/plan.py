@@ -9,15 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from fleet.agents.choose import BUILT, Choice, choose
+from fleet.agents.skills import Skill, skill_names
+from fleet.blueprint.beside import argv_beside
 from fleet.blueprint.load import Loaded
 from fleet.blueprint.not_built import not_built
-from fleet.blueprint.schema import AgentDefinition, Blueprint, Team, default_room
+from fleet.blueprint.schema import AgentDefinition, Blueprint, default_room
 from fleet.blueprint.seats import Seat, seats_of
+from fleet.blueprint.starred import starred_variables, starred_words
 from fleet.errors import AgreementNeeded, NotBuilt, RuntimeMissing, UsageProblem
-from fleet.settings import Settings, is_secret
+from fleet.settings import Settings
 
 __all__ = [
     "DEFAULT_DEADLINE_SECONDS",
@@ -26,6 +30,8 @@ __all__ = [
     "SeatPlan",
     "TeamPlan",
     "make_plan",
+    "plan_seats",
+    "runtime_problem",
 ]
 
 #: A run in which nothing names a deadline has half an hour, like most of its kind.
@@ -60,6 +66,8 @@ class SeatPlan:
     env: Mapping[str, str] = field(repr=False)
     turn_timeout_seconds: float
     color: str | None
+    definition: str | None = None  #: where the agent is defined: a file, or the blueprint; ``None`` for nowhere
+    skills: tuple[Skill, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +115,15 @@ class Plan:
 
 
 def make_plan(
-    loaded: Loaded, settings: Settings, options: PlanOptions, *, briefs: Mapping[str, str], run: str
+    loaded: Loaded,
+    settings: Settings,
+    options: PlanOptions,
+    *,
+    briefs: Mapping[str, str],
+    run: str,
+    skills: Mapping[str, Skill] = MappingProxyType({}),
 ) -> Plan:
-    """The plan for ``run``; ``briefs`` holds the text of every ``briefPath``.
+    """The plan for ``run``; ``briefs`` holds the text of every ``briefPath``, ``skills`` those that were found.
 
     Raises:
         NotBuilt: the file asks for what this version does not have.
@@ -127,7 +141,8 @@ def make_plan(
             "no task: neither the command line nor the blueprint has one", hint="fleet run FILE 'TASK'"
         )
 
-    teams = tuple(_team(loaded, name, settings, options, briefs, run) for name in blueprint.order)
+    seated = plan_seats(loaded, settings, options, briefs=briefs, skills=skills)
+    teams = tuple(_team(blueprint, name, seated[name], run) for name in blueprint.order)
     seats = [seat for team in teams for seat in team.seats]
     _check_runtimes(seats)
     is_rehearsal = any(seat.runtime == "rehearsal" for seat in seats)
@@ -145,17 +160,40 @@ def make_plan(
         deadline_seconds=_deadline(blueprint, options),
         is_rehearsal=is_rehearsal,
         teams=teams,
-        warnings=_warnings(blueprint, teams),
+        warnings=_warnings(loaded, teams),
     )
 
 
-def _team(
-    loaded: Loaded, name: str, settings: Settings, options: PlanOptions, briefs: Mapping[str, str], run: str
-) -> TeamPlan:
-    blueprint = loaded.blueprint
+def plan_seats(
+    loaded: Loaded,
+    settings: Settings,
+    options: PlanOptions,
+    *,
+    briefs: Mapping[str, str],
+    skills: Mapping[str, Skill] = MappingProxyType({}),
+) -> dict[str, tuple[SeatPlan, ...]]:
+    """The seats of every team in the order the teams run; whether a runtime is there is not looked at."""
+    return {
+        name: tuple(
+            _seat(loaded, name, seat, settings, options, briefs, skills)
+            for seat in seats_of(loaded.blueprint.teams[name])
+        )
+        for name in loaded.blueprint.order
+    }
+
+
+def runtime_problem(seat: SeatPlan) -> str | None:
+    """Why this version cannot fill the seat, as a clause, or ``None``."""
+    if seat.runtime not in BUILT:
+        return f"this version has no such runtime (wanted by {seat.name}: {seat.runtime_reason})"
+    if seat.runtime == "command" and seat.command is None:
+        return f"agent {seat.agent} of seat {seat.name} has no `command`"
+    return None
+
+
+def _team(blueprint: Blueprint, name: str, seats: tuple[SeatPlan, ...], run: str) -> TeamPlan:
     team = blueprint.teams[name]
     budgets = blueprint.defaults.budgets
-    seats = tuple(_seat(loaded, team, seat, settings, options, briefs) for seat in seats_of(team))
     return TeamPlan(
         name=name,
         mode=team.mode,
@@ -174,14 +212,17 @@ def _team(
 
 def _seat(
     loaded: Loaded,
-    team: Team,
+    team_name: str,
     seat: Seat,
     settings: Settings,
     options: PlanOptions,
     briefs: Mapping[str, str],
+    skills: Mapping[str, Skill],
 ) -> SeatPlan:
-    member = seat.member
-    agent = loaded.blueprint.agents.get(member.agent) or AgentDefinition()
+    team, member = loaded.blueprint.teams[team_name], seat.member
+    defined = loaded.blueprint.agents.get(member.agent)
+    document = loaded.agent_documents.get(member.agent, loaded.positions)
+    agent = defined or AgentDefinition()
     model = member.model or agent.model
     choice: Choice = choose(
         override=options.runtime,
@@ -199,8 +240,10 @@ def _seat(
         is_named=choice.is_named,
         command=_argv(agent, member.args, loaded.folder) if choice.runtime == "command" else None,
         model=model,
+        definition=document.name if defined else None,
         persona=agent.prompt,
         brief=member.brief if member.brief_path is None else briefs[member.brief_path],
+        skills=tuple(skills[name] for name in skill_names(team, member, defined) if name in skills),
         # A folder written in the file is relative to the file; without one a member works where the run was started.
         cwd=settings.folder if cwd is None else (loaded.folder / Path(cwd).expanduser()).absolute(),
         env={**agent.env, **member.env},
@@ -210,32 +253,18 @@ def _seat(
 
 
 def _argv(agent: AgentDefinition, args: tuple[str, ...], folder: Path) -> tuple[str, ...] | None:
-    if not agent.command:
-        return None
-    program, *rest = agent.command
-    if "/" in program:
-        program = str((folder / Path(program).expanduser()).absolute())
-    return (program, *_beside_the_file(rest, folder), *agent.args, *args)
-
-
-def _beside_the_file(words: list[str], folder: Path) -> list[str]:
-    # `[python3, ./critic.py]`: a script is named relative to the file, as the program is.
-    return [
-        str(folder / word) if word.startswith(("./", "../")) and (folder / word).exists() else word
-        for word in words
-    ]
+    return (*argv_beside(agent.command, folder), *agent.args, *args) if agent.command else None
 
 
 def _check_runtimes(seats: list[SeatPlan]) -> None:
     missing: dict[str, str] = {}
     for seat in seats:
-        if seat.runtime not in BUILT:
-            names = [other.name for other in seats if other.runtime == seat.runtime]
-            missing[seat.runtime] = (
-                f"this version has no such runtime (wanted by {_listed(names)}: {seat.runtime_reason})"
-            )
-        elif seat.runtime == "command" and seat.command is None:
-            missing.setdefault("command", f"agent {seat.agent} of seat {seat.name} has no `command`")
+        problem = runtime_problem(seat)
+        if problem is None:
+            continue
+        names = [other.name for other in seats if other.runtime == seat.runtime and runtime_problem(other)]
+        problem = problem.replace(f"wanted by {seat.name}:", f"wanted by {_listed(names)}:")
+        missing.setdefault(seat.runtime, problem)
     if missing:
         raise RuntimeMissing(
             missing, hint=f"available: {', '.join(sorted(BUILT))}; --runtime NAME overrides all seats"
@@ -250,21 +279,18 @@ def _deadline(blueprint: Blueprint, options: PlanOptions) -> float | None:
     return DEFAULT_DEADLINE_SECONDS
 
 
-def _warnings(blueprint: Blueprint, teams: tuple[TeamPlan, ...]) -> tuple[str, ...]:
-    warnings = []
-    undefined = sorted({s.agent for team in teams for s in team.seats} - set(blueprint.agents))
+def _warnings(loaded: Loaded, teams: tuple[TeamPlan, ...]) -> tuple[str, ...]:
+    blueprint, warnings = loaded.blueprint, []
+    undefined = sorted({seat.agent for team in teams for seat in team.seats if seat.definition is None})
     if undefined:
         warnings.append(
-            f"no definition of {_listed(undefined)} under agents: such a seat has its brief and nothing else"
+            f"no definition of {_listed(undefined)}, neither under agents nor in an agent file: "
+            "such a seat has its brief and nothing else"
         )
-    tools = [
-        seat.name
-        for team in teams
-        for seat in team.seats
-        if (agent := blueprint.agents.get(seat.agent)) and agent.tools is not None
-    ]
-    has_tools = any(member.tools is not None for team in blueprint.teams.values() for member in team.members)
-    if tools or has_tools:
+    # Agent files are written for many programs; only what this blueprint says itself is a promise to be kept.
+    own = [agent for name, agent in blueprint.agents.items() if name not in loaded.agent_documents]
+    members = [member for team in blueprint.teams.values() for member in team.members]
+    if any(agent.tools is not None for agent in own) or any(member.tools is not None for member in members):
         warnings.append("tools has no effect on the runtimes command and rehearsal")
     return tuple(warnings)
 
@@ -290,10 +316,12 @@ def _team_data(team: TeamPlan) -> dict[str, Any]:
                 "agent": seat.agent,
                 "runtime": seat.runtime,
                 "reason": seat.runtime_reason,
-                "command": list(seat.command) if seat.command else None,
+                "definition": seat.definition,
+                "command": starred_words(seat.command) if seat.command else None,
                 "model": seat.model,
+                "skills": {skill.name: str(skill.path) for skill in seat.skills},
                 "cwd": str(seat.cwd),
-                "env": {name: "***" if is_secret(name, value) else value for name, value in seat.env.items()},
+                "env": starred_variables(seat.env),
                 "turn_timeout_seconds": seat.turn_timeout_seconds,
             }
             for seat in team.seats

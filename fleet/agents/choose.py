@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["BUILT", "PROVIDERS", "RUNTIMES", "Choice", "choose", "provider_of"]
+__all__ = ["BUILT", "CLIS", "PROVIDERS", "RUNTIMES", "Choice", "choose", "provider_of"]
 
 #: Every name a blueprint may give as a runtime, and what it needs.
 RUNTIMES = {
@@ -26,6 +26,8 @@ RUNTIMES = {
 }
 #: The runtimes this version has.
 BUILT = frozenset({"command", "rehearsal"})
+#: Runtimes that are an agent CLI, with the program's name.
+CLIS = {name: name for name in ("claude", "codex", "gemini", "opencode", "pi", "copilot")}
 #: Which runtime is at home with a provider's models; every other provider goes to `_ELSEWHERE`.
 PROVIDERS = {"anthropic": "claude", "openai": "codex", "google": "gemini"}
 _ELSEWHERE = "opencode"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os.path
 from pathlib import Path
 
-__all__ = ["MAX_TEXT_BYTES", "path_from", "text_file_problem", "text_of"]
+__all__ = ["MAX_TEXT_BYTES", "argv_beside", "path_from", "text_file_problem", "text_of"]
 
 #: Larger files are refused, as a blueprint of that size is.
 MAX_TEXT_BYTES = 1 << 20
@@ -21,6 +21,21 @@ def path_from(path: str, folder: Path) -> Path:
     return Path(os.path.normpath(folder / expanded))
 
 
+def argv_beside(words: tuple[str, ...], folder: Path) -> tuple[str, ...]:
+    """An argv as a file in ``folder`` means it: a program with a slash, and a script that lies beside the file.
+
+    A further word that begins with ``./`` or ``../`` is such a script only if it exists; else it stays as it is.
+    """
+    program, *rest = words
+    if "/" in program:
+        program = str(path_from(program, folder))
+    is_script = [word.startswith(("./", "../")) and os.path.exists(folder / word) for word in rest]  # noqa: PTH110 - a word may hold anything
+    return (
+        program,
+        *(str(folder / word) if script else word for word, script in zip(rest, is_script, strict=True)),
+    )
+
+
 def text_of(path: Path, *, max_bytes: int = MAX_TEXT_BYTES) -> tuple[str, str | None]:
     """The UTF-8 text of a file, and why it has none in one sentence with the resolved path, or ``None``."""
     try:
@@ -31,7 +46,10 @@ def text_of(path: Path, *, max_bytes: int = MAX_TEXT_BYTES) -> tuple[str, str | 
         with path.open("rb") as file:
             content = file.read(max_bytes + 1)
         if len(content) > max_bytes:
-            return "", f"too long: {path} has {path.stat().st_size} bytes, at most {max_bytes} are allowed here"
+            return (
+                "",
+                f"too long: {path} has {path.stat().st_size} bytes, at most {max_bytes} are allowed here",
+            )
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         return "", f"not readable: {path} ({getattr(error, 'strerror', None) or error})"
     if b"\x00" in content:

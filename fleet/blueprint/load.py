@@ -41,8 +41,9 @@ class Loaded:
     agent_documents: Mapping[str, Document] = field(default_factory=dict)
 
     def problem(self, key: KeyPath, text: str) -> Problem:
-        """Say ``text`` of a key of this file, at its position."""
-        return self.positions.problem(key, text)
+        """Say ``text`` of a key, at its position in this file or in that of the agent it belongs to."""
+        document = self.agent_documents.get(str(key[1])) if key[:1] == ("agents",) and len(key) > 1 else None
+        return self.positions.problem(key, text) if document is None else document.problem(key[2:], text)
 
 
 def load_blueprint(path: Path) -> Loaded:

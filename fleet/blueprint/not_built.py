@@ -72,8 +72,6 @@ def _of_team(team: Team) -> Iterator[tuple[str, str]]:
         yield "approvals", f"approvals: allow {_ABSENT} (available: deny, allow-read)"
     if team.approve:
         yield "approve", f"approve {_ABSENT}"
-    if team.skills:
-        yield "skills", f"skills {_ABSENT}"
     if team.group is not None:
         yield "group", f"group {_ABSENT}"
 
@@ -83,8 +81,6 @@ def _of_member(member: Member) -> Iterator[tuple[str, str]]:
         yield "worktree", f"worktree {_ABSENT}"
     if member.approvals == "allow":
         yield "approvals", f"approvals: allow {_ABSENT} (available: deny, allow-read)"
-    if member.skills:
-        yield "skills", f"skills {_ABSENT}"
     if member.retries > 0:
         yield "retries", f"retries {_ABSENT} (available: 0)"
     if member.fallback_models:
@@ -98,10 +94,6 @@ def _of_agent(agent: AgentDefinition) -> Iterator[tuple[str, str]]:
         yield "session", f"session: true {_ABSENT} (available: one process per turn)"
     if agent.approvals == "allow":
         yield "approvals", f"approvals: allow {_ABSENT} (available: deny, allow-read)"
-    if agent.skills:
-        yield "skills", f"skills {_ABSENT}"
-    if agent.skill is not None:
-        yield "skill", f"skill {_ABSENT}"
     if agent.fallback_models:
         yield "fallbackModels", f"fallbackModels {_ABSENT}"
     if agent.output is not None:

@@ -390,6 +390,8 @@ class AgentDefinition(StrictModel):
     top_p: Number | None = Field(default=None, alias="top_p")
     steps: Positive | None = None
     permission: Any = None
+    permissions: Listed[Any] | None = None
+    variant: Text | None = None
     disable: bool | None = None
     hidden: bool | None = None
 

@@ -7,22 +7,31 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fleet.agents.find import AgentCatalogue, read_agents, with_agents
+from fleet.agents.skills import Skill, find_skills
+from fleet.blueprint.briefs import read_briefs
 from fleet.blueprint.find import Found, look_up
 from fleet.blueprint.load import Loaded, load_blueprint
 from fleet.blueprint.places import Places
+from fleet.blueprint.wording import in_order
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from fleet.settings import Settings
 
-__all__ = ["Opened", "open_blueprint", "places_of", "settings_here"]
+__all__ = ["Opened", "known_runtime", "open_blueprint", "places_of", "settings_here"]
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A blueprint that is ready to become a plan."""
+    """A blueprint with all that it points to, ready to become a plan."""
 
     found: Found
-    loaded: Loaded
+    loaded: Loaded  #: with the agents from files that its members name
+    briefs: Mapping[str, str]
+    skills: Mapping[str, Skill]
+    agents: AgentCatalogue  #: every agent file there is
     warnings: tuple[str, ...]
 
 
@@ -33,9 +42,34 @@ def open_blueprint(word: str, settings: Settings) -> Opened:
         UsageProblem: there is none.
         InvalidFile: with every problem at once.
     """
-    found = look_up(word, places_of(settings))
+    places = places_of(settings)
+    found = look_up(word, places)
     loaded = load_blueprint(found.path)
-    return Opened(found, loaded, tuple(map(str, loaded.warnings)))
+    agents = read_agents(places)
+    loaded = with_agents(loaded, agents)
+    skills, missing = find_skills(loaded, places)
+    slips = [
+        problem
+        for name in loaded.agent_documents
+        if (agent := agents.get(name)) is not None and agent.file is not None
+        for problem in agent.file.warnings
+    ]
+    warnings = tuple(map(str, (*loaded.warnings, *in_order(missing), *slips)))
+    return Opened(found, loaded, read_briefs(loaded), skills, agents, warnings)
+
+
+def known_runtime(name: str | None) -> str | None:
+    """The value of ``--runtime`` as it was given.
+
+    Raises:
+        UsageProblem: no version of Fleet has a runtime of that name.
+    """
+    from fleet.agents.choose import RUNTIMES
+    from fleet.errors import UsageProblem
+
+    if name is not None and name not in RUNTIMES:
+        raise UsageProblem(f'--runtime: unknown runtime "{name}"', hint=f"known: {', '.join(RUNTIMES)}")
+    return name
 
 
 def settings_here() -> Settings:

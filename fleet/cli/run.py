@@ -55,7 +55,6 @@ def command(
     from stdin. Progress goes to stderr, the decision to stdout. Exit codes: 0 decided, 1 failed, 2 usage or file,
     3 deadline, 6 runtime missing, 130 interrupted, 143 terminated.
     """
-    from fleet.blueprint.briefs import read_briefs
     from fleet.cli.opening import open_blueprint
     from fleet.plan import make_plan
     from fleet.report.plan import plan_text
@@ -67,8 +66,9 @@ def command(
     run_folder, result_file = _folder(output), _result_file(json_file)
     options = _options(task, runtime, deadline, is_agreed)
     opened = open_blueprint(blueprint, settings)
-    loaded = opened.loaded
-    plan = make_plan(loaded, settings, options, briefs=read_briefs(loaded), run=new_run_id())
+    plan = make_plan(
+        opened.loaded, settings, options, briefs=opened.briefs, skills=opened.skills, run=new_run_id()
+    )
     show = for_ci_log if settings.is_ci else _as_it_is
     tell = _teller(show)
     for warning in (*opened.warnings, *plan.warnings):
@@ -115,13 +115,11 @@ def _result_file(json_file: str | None) -> Path | None:
 
 
 def _options(task: str | None, runtime: str | None, deadline: str | None, is_agreed: bool) -> PlanOptions:
-    from fleet.agents.choose import RUNTIMES
+    from fleet.cli.opening import known_runtime
     from fleet.deadline import parse_duration
     from fleet.errors import UsageProblem
     from fleet.plan import PlanOptions
 
-    if runtime is not None and runtime not in RUNTIMES:
-        raise UsageProblem(f'--runtime: unknown runtime "{runtime}"', hint=f"known: {', '.join(RUNTIMES)}")
     seconds = None
     if deadline is not None and deadline != "none":
         seconds = parse_duration(deadline)
@@ -131,7 +129,7 @@ def _options(task: str | None, runtime: str | None, deadline: str | None, is_agr
             )
     return PlanOptions(
         task=None if task is None else _task(task),
-        runtime=runtime,
+        runtime=known_runtime(runtime),
         deadline_seconds=seconds,
         has_no_deadline=deadline == "none",
         is_agreed=is_agreed,

@@ -203,6 +203,7 @@ async def _ask(
             topic=plan.topic,
             persona=seat.persona,
             brief=seat.brief,
+            skills=seat.skills,
             phase=phase,
             rounds=plan.rounds,
             per_message=plan.per_message,

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fleet.agents.skills import Skill
 from fleet.runs.outcome import Phase
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Question:
     digest: str = ""
     last_words: str = ""  #: the seat's own last answer, for an agent without memory
     is_asked_again: bool = False
+    skills: tuple[Skill, ...] = ()
 
 
 def turn_prompt(question: Question) -> str:

@@ -52,8 +52,11 @@ def _seat_lines(seat: dict[str, Any]) -> list[str]:
     lines = [f"  seat {seat['seat']}: {seat['runtime']} ({seat['reason']})"]
     if seat["command"]:
         lines.append(f"    argv: {shlex.join(seat['command'])}")
+    if seat["definition"]:
+        lines.append(f"    defined in: {seat['definition']}")
     if seat["model"]:
         lines.append(f"    model: {seat['model']}")
+    lines += [f"    skill: {name} ({path})" for name, path in seat["skills"].items()]
     lines.append(f"    cwd: {seat['cwd']}")
     lines.append(f"    turn timeout: {_span(seat['turn_timeout_seconds'])}")
     lines += [f"    env: {name}={shlex.quote(value)}" for name, value in seat["env"].items()]
