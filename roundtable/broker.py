@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from . import wire
-from .activity import Told, put_together
+from .activity import Told, heard, heard_by
 from .connection import READ_BYTES, Connection, error_body
 from .errors import NotStored, Refused
 from .limits import Limits
@@ -38,6 +38,13 @@ _log = logging.getLogger("roundtable.broker")
 
 #: Before anyone has connected a broker waits at least this long, whatever its grace.
 _FIRST_SECONDS = 5.0
+
+#: A coming or going wakes everybody in the room. With more members than this those of a moment are told together:
+#: 1,000 who come one after the other cost a tenth.
+_FEW_MEMBERS = 64
+
+#: How long the first of them waits for the others, unless somebody posts.
+_PRESENCE_SECONDS = 0.05
 
 #: A connection that is being closed may take this long to read what it was told.
 _CLOSING_SECONDS = 2.0
@@ -86,6 +93,8 @@ class Broker:
         self._message_ids = itertools.count(1)
         self._buffer = memoryview(bytearray(READ_BYTES))
         self._untold: dict[Room, list[Told]] = {}
+        self._due: dict[Room, None] = {}  # of these, what this turn ends with
+        self._presence: Deadlines[Room] = Deadlines(_PRESENCE_SECONDS)  # and these can wait for company
         self._unwritten: list[Connection] = []
         self._lost: list[Connection] = []
         self._unsettled: list[_Unsettled] = []  # always empty with a store that is not durable
@@ -149,18 +158,21 @@ class Broker:
         if self._is_stop_wanted and not self._is_closed:
             self._close()
         self.settle()
-        while self._lost or self._untold or self._unwritten:
+        self._due.update(dict.fromkeys(self._presence.over()))
+        while self._lost or self._due or self._unwritten:
             lost, self._lost = self._lost, []
             for connection in lost:
                 self._forget(connection)
-            for room in list(self._untold):
+            due, self._due = self._due, {}
+            for room in due:
                 self._deliver(room)
             waiting, self._unwritten = self._unwritten, []
             for connection in waiting:
                 connection.write()
 
     def _next_end(self) -> float | None:
-        ends = (self._unregistered.first(), self._closing.first(), self._full.first(), self._idle_end)
+        clocks = (self._unregistered, self._closing, self._full, self._presence)
+        ends = (self._idle_end, *(clock.first() for clock in clocks))
         return min((end for end in ends if end is not None), default=None)
 
     def _begin_idle(self, at_least_seconds: float = 0.0) -> None:
@@ -345,8 +357,7 @@ class Broker:
             _check_epoch(room, request.epoch)
         if self._is_durable and topic is not None and room.topic is None and room.last_seq:
             self._keep_topic(room, topic)
-        # Who comes now is not told of what was before.
-        self._deliver(room)
+        is_new = author.session_id not in room.members
         activity = room.join(author, joined_at=self._now(), topic=topic, is_quiet=bool(request.quiet))
         connection.rooms[room.name] = room
         connection.send(
@@ -357,15 +368,18 @@ class Broker:
                 shared_with=room.shared_with(author),
             )
         )
-        if activity is not None:
-            self._tell(room, activity, but=author.session_id)
+        if is_new:
+            self._came(room, activity, author.session_id)
 
     def _leave(self, connection: Connection, request: wire.LeaveRequest) -> None:
         _check_room_name(request.room)
         room = connection.rooms.pop(request.room, None)
+        session_id = connection.registered_author.session_id
+        if room in self._untold and (before := heard_by(session_id, request.room, self._untold[room])):
+            connection.tell(before)
         connection.send(wire.encode(wire.LeftReply(request_id=request.request_id, room=request.room)))
         if room is not None:
-            self._depart(room, connection.registered_author.session_id)
+            self._depart(room, session_id)
 
     def _post(self, connection: Connection, request: wire.PostRequest) -> None:
         text = request.text
@@ -524,7 +538,6 @@ class Broker:
 
     def _depart(self, room: Room, session_id: str) -> None:
         """End a membership, tell who stays, and forget a room in which nothing was ever said."""
-        self._deliver(room)
         activity = room.leave(session_id)
         if activity is not None:
             self._tell(room, activity, but=session_id)
@@ -532,23 +545,34 @@ class Broker:
             self._store.drop(room.name)
 
     def _tell(self, room: Room, activity: Activity, *, but: str) -> None:
-        """Let every member but one know, at the end of this turn."""
+        """Let every member but one know, at the end of this turn or, of a coming or going among many, soon."""
         told = self._untold.get(room)
         if told is None:
             told = self._untold[room] = []
-        last = told[-1] if told else None
-        if last is None or last.but != but or last.author != activity.author:
-            told.append(Told(but, activity.author, [activity.seq]))
+        if told and told[-1].but == but and told[-1].author == activity.author:
+            told[-1].seqs.append(activity.seq)
         else:
-            last.seqs.append(activity.seq)
+            told.append(Told(but, activity.author, [activity.seq]))
+        if activity.seq or len(room.members) <= _FEW_MEMBERS:
+            self._due[room] = None
+        elif room not in self._presence:
+            self._presence.add(room)
+
+    def _came(self, room: Room, activity: Activity | None, session_id: str) -> None:
+        """Tell of a coming, if anybody is to be told. Who comes hears nothing of what was before."""
+        if told := self._untold.get(room):
+            told.append(Told(session_id, "", [], is_coming=True))
+        if activity is not None:
+            self._tell(room, activity, but=session_id)
 
     def _deliver(self, room: Room) -> None:
         """Queue what this turn has told in ``room``."""
         told = self._untold.pop(room, None)
+        self._presence.discard(room)
         if told is None:
             return
         by_session = self._by_session
-        for_most, for_causes = put_together(room.name, told)
+        for_most, for_causes = heard(room.name, told)
         for session_id in room.members:
             activity = for_causes.get(session_id, for_most)
             if activity is not None:

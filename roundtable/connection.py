@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from . import wire
-from .activity import TurnsActivity
+from .activity import Heard
 from .errors import Refused, WireProblem
 from .limits import Limits
 from .message import Activity, Author
@@ -164,15 +164,16 @@ class Connection:
         elif not self._is_waiting_to_write:
             self._write_soon()
 
-    def tell(self, activity: TurnsActivity) -> None:
+    def tell(self, activity: Heard) -> None:
         """Queue activity of a room; while the socket is full, only the newest of each room is kept."""
         if self._is_finished:
             return
         if self._unsent:
             # Without the frames, which would be kept for as long as this one does not read.
-            kept = self._merged.get(activity.room)
-            if kept is None or activity.seq >= kept.seq:
-                self._merged[activity.room] = activity.newest
+            newest = activity.newest
+            kept = self._merged.get(newest.room)
+            if kept is None or newest.seq >= kept.seq:
+                self._merged[newest.room] = newest
             return
         self._queue.append(activity.frames)
         self._queued_bytes += len(activity.frames)

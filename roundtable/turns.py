@@ -78,6 +78,9 @@ class Deadlines(Generic[ThingT]):
         """Its time begins now."""
         self._ends[thing] = time.monotonic() + self._seconds
 
+    def __contains__(self, thing: ThingT) -> bool:
+        return thing in self._ends
+
     def discard(self, thing: ThingT) -> None:
         """It has no deadline any more."""
         self._ends.pop(thing, None)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -330,6 +331,33 @@ def test_in_one_turn_everybody_is_told_of_all_others_and_nobody_of_what_was_befo
         assert seen[1][-5:] == told
         assert seen[2][-1:] == [("bob", 4)]
         assert not [event for event in seen[2] if event[0] == "ann"]
+
+
+def test_among_many_a_coming_waits_for_company_but_never_behind_a_post(path: Path) -> None:
+    with contextlib.ExitStack() as stack:
+        many = [stack.enter_context(Raw(path, f"m{number}")) for number in range(70)]
+        for member in many:
+            member.ask("join", room="a")
+        first, poster = many[0], many[-1]
+        late = [stack.enter_context(Raw(path, f"late{number}")) for number in range(3)]
+        for member in late:
+            member.ask("join", room="a")
+        poster.ask("post", room="a", text="x")
+        late[0].ask("leave", room="a")
+        heard = []
+        while heard[-1:] != ["(left)"]:
+            heard.append(first.next_activity()["from"])
+        # All of it, once, in order, and what was told alone comes without a post, too.
+        assert heard == [
+            *(f"m{number}" for number in range(1, 70)),
+            "late0",
+            "late1",
+            "late2",
+            "m69",
+            "(left)",
+        ]
+        assert late[2].next_activity() == {"type": "activity", "room": "a", "from": "m69", "seq": 1}
+        assert late[2].next_activity()["from"] == "(left)"
 
 
 def test_who_joins_quietly_is_not_announced(path: Path) -> None:
