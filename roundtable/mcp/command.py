@@ -92,7 +92,10 @@ def token_command(role: str) -> None:
 
 
 def _serve_stdio(home: Home, place: Place, role: str, room: str | None) -> None:
-    if sys.stdin.isatty():
+    stdin = getattr(sys, "stdin", None)  # None: closed before we began, so there is no client
+    if stdin is None:
+        return
+    if stdin.isatty():
         click.echo(f"roundtable mcp: {role} waits for an MCP client on standard input", err=True)
 
     import anyio

@@ -78,7 +78,7 @@ async def serve(
             await stack.enter_async_context(door.sessions.run())
             doors.append(door)
         config = uvicorn.Config(
-            _Front(doors, port).answer,
+            _Front(doors, port),
             http="h11",
             ws="none",
             lifespan="off",
@@ -127,6 +127,7 @@ class _Door:
         self._used_at = anyio.current_time()
         self._used_alone_at = float("-inf")  # by a request of no session
         self._is_left = True
+        self._is_over = False  # the last session has said goodbye
 
     async def enter(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request of this role; an open stream of events is one too."""
@@ -139,6 +140,7 @@ class _Door:
             await send(message)
 
         self._is_left = False
+        self._is_over = self._is_over and scope["method"] == "DELETE"
         self._inside += 1
         if headers.get("mcp-protocol-version") in MODERN_PROTOCOL_VERSIONS:
             self._used_alone_at = anyio.current_time()
@@ -149,8 +151,10 @@ class _Door:
             self._used_at = anyio.current_time()
         if scope["method"] == "DELETE" and status < 400:
             is_last = self.server.forget(headers.get("mcp-session-id", ""))
-            if is_last and self._used_alone_at + self._idle_seconds < anyio.current_time():
-                await self._leave()
+            self._is_over = is_last and self._used_alone_at + self._idle_seconds < anyio.current_time()
+        # The stream of events of a session ends a moment after its goodbye.
+        if self._is_over:
+            await self._leave()
 
     async def leave_if_idle(self) -> None:
         """Leave the rooms if nobody has used the role for long enough."""
@@ -175,8 +179,8 @@ class _Front:
             )
         )
 
-    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """An ASGI application for HTTP alone."""
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request; an ASGI application for HTTP alone."""
         request = Request(scope)
         refusal = await self._origin.validate_request(request)
         if refusal is None and scope["path"] != PATH:
