@@ -29,6 +29,7 @@ from fleet.runs.results import ErrorResult, RunResult
 from fleet.runs.run import Run, Watcher
 from fleet.runs.summary import summarize
 from fleet.settings import Settings
+from fleet.wardens import supervised
 from roundtable.errors import RoundtableError
 
 __all__ = ["Watcher", "begin", "conduct", "pipeline"]
@@ -142,7 +143,8 @@ class _Conductor:
         """The whole run; see ``conduct``."""
         with self._interruption.work:
             try:
-                await self._work(self._run)
+                async with supervised():
+                    await self._work(self._run)
             except* (FleetError, RoundtableError) as group:
                 self._error = _first(group)
             except* Exception as group:  # a fault of ours, too, leaves a run with a record of its end

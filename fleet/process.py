@@ -1,7 +1,7 @@
 """One child as a tree: started, fed, read and, at the deadline at the latest, ended with all it has started.
 
 ``run_child`` returns when the whole tree is gone. The child stands under a warden (``warden.py``), a small
-process of its own, which ends the tree also when this one was killed.
+process of its own, which ends the tree also when this one was killed. Where it comes from: ``wardens.py``.
 
 Five pipes lead to a child: stdin, stdout, stderr, the warden's lifeline and its status. All are read and
 written here as they become ready, in chunks, so that memory stays flat however much comes out. ``on_stdout``
@@ -18,11 +18,8 @@ import math
 import os
 import re
 import signal as signals
-import subprocess
-import sys
 from dataclasses import dataclass
 from enum import Enum
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
@@ -30,9 +27,11 @@ import anyio.lowlevel
 
 from .errors import ChildNotStarted
 from .warden import KILL_SECONDS, Launch, processes
+from .wardens import start_warden
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from .deadline import Deadline
 
@@ -64,8 +63,6 @@ _ROUND_SECONDS = 0.02
 _REAP_ROUND_SECONDS = 0.002
 
 _T = TypeVar("_T")
-
-_WARDEN = str(Path(__file__).with_name("warden.py"))
 
 #: Terminal sequences (CSI, OSC), taken out whole, and what else could move a cursor or reorder a line.
 _SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)")
@@ -156,7 +153,13 @@ async def run_child(
     await anyio.lowlevel.checkpoint_if_cancelled()
     if deadline.has_passed(anyio.current_time()):
         return Exit(None, None, Cause.STOPPED, "", 0, ())
-    child = _Child(spec, on_stdout, on_started)
+    try:
+        return await _run(_Child(spec, on_stdout, on_started), deadline)
+    except _NoWarden:  # the supervisor died before it forked one; nothing has been started
+        return await _run(_Child(spec, on_stdout, on_started, may_fork=False), deadline)
+
+
+async def _run(child: _Child, deadline: Deadline) -> Exit:
     try:
         async with anyio.create_task_group() as group:
             group.start_soon(child.attend)
@@ -170,11 +173,20 @@ async def run_child(
     return child.outcome()
 
 
+class _NoWarden(ChildNotStarted):
+    """There never was a warden to start the child."""
+
+
 class _Child:
     """The runner's ends of the five pipes, and what has come through them so far."""
 
     def __init__(
-        self, spec: ChildSpec, on_stdout: Callable[[bytes], None], on_started: Callable[[int], None] | None
+        self,
+        spec: ChildSpec,
+        on_stdout: Callable[[bytes], None],
+        on_started: Callable[[int], None] | None,
+        *,
+        may_fork: bool = True,
     ) -> None:
         self.gone = anyio.Event()  #: nothing more will happen
         self._spec = spec
@@ -183,6 +195,7 @@ class _Child:
         self._attending = anyio.CancelScope(shield=True)
         self._status_text = b""
 
+        self._is_warden_known = False
         self._pid: int | None = None  # of the program; its group and its session have the same number
         self._code: int | None = None
         self._signal: int | None = None
@@ -204,13 +217,8 @@ class _Child:
             self._stdout, stdout_w = self._pipe(theirs, ours=0)
             self._stderr, stderr_w = self._pipe(theirs, ours=0)
             self._status, status_w = self._pipe(theirs, ours=0)
-            self._warden = subprocess.Popen(  # noqa: S603 - no shell; the words are ours
-                [sys.executable, "-I", "-S", _WARDEN, str(lifeline_r), str(status_w)],
-                stdin=stdin_r,
-                stdout=stdout_w,
-                stderr=stderr_w,
-                pass_fds=(lifeline_r, status_w),
-                start_new_session=True,
+            self._warden = start_warden(
+                (stdin_r, stdout_w, stderr_w), lifeline_r, status_w, may_fork=may_fork
             )
         except OSError as problem:
             self.close()
@@ -254,7 +262,7 @@ class _Child:
                 self._attending.cancel()
                 await self._make_up_for_warden()
             with anyio.move_on_after(_FAREWELL_SECONDS):
-                while self._warden.poll() is None:  # noqa: ASYNC110 - nothing announces it
+                while not self._warden.has_ended():  # noqa: ASYNC110 - nothing announces it
                     await anyio.sleep(_REAP_ROUND_SECONDS)
 
     def close(self) -> None:
@@ -319,6 +327,9 @@ class _Child:
         *lines, self._status_text = (self._status_text + chunk).split(b"\n")
         for line in lines:
             match json.loads(line):
+                case {"warden": int(pid), "start": str(start)}:
+                    self._is_warden_known = True
+                    self._warden.know(pid, start)
                 case {"forked": int(pid)}:
                     self._pid = pid
                 case {"started": int(pid)}:
@@ -349,7 +360,9 @@ class _Child:
         self._cause = Cause.STOPPED if self._is_stopping else Cause.ENDED
         if self._pid is None:
             if not self._is_stopping:
-                self._problem = ChildNotStarted(self._spec.argv[0], "its warden ended first")
+                is_lost = self._warden.is_forked and not self._is_warden_known
+                problem = _NoWarden if is_lost else ChildNotStarted
+                self._problem = problem(self._spec.argv[0], "its warden ended first")
             return
         if self._code is None and self._signal is None:
             self._signal = int(signals.SIGKILL)  # it dies with its warden, and here

@@ -1,14 +1,15 @@
 """Stand over one program: start it, and when it is to end, end everything it has started.
 
 A process of its own, ``python -I -S warden.py LIFELINE STATUS`` with two descriptors, so that the tree ends
-even when the runner was killed. Single-threaded and standard library only, because a supervisor may also
-fork it and call ``watch``. Why it is built this way: docs/decisions/0002-warden.md.
+even when the runner was killed. Single-threaded and standard library only, because a supervisor also forks it
+and calls ``stand``. Why it is built this way: docs/decisions/0002-warden.md.
 
 The *lifeline* is a pipe whose other end only the runner holds. The launch comes in on it; after that its end
 of file says "stop", whether the runner closed it or died. On the *status* pipe go lines of JSON::
 
+    {"warden": PID, "start": "TIME"}    who stands here; only from a forked one, its runner knows the other kind
     {"forked": PID}                     the process exists, the program does not yet run in it
-    {"failed": ERRNO, "at": "cwd"}      it never will; "at" is "cwd" or "exec"
+    {"failed": ERRNO, "at": "cwd"}      it never will; "at" is "cwd", "exec" or "fork"
     {"started": PID}                    the program runs
     {"ended": CODE, "signal": NUMBER}   the program itself has ended; one of the two is null
     {"gone": true, "stopped": false, "survivors": []}   so has all it started; always the last line
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import NoReturn
 
-__all__ = ["KILL_SECONDS", "LEFTOVER_SECONDS", "Launch", "Process", "processes", "watch"]
+__all__ = ["KILL_SECONDS", "LEFTOVER_SECONDS", "Launch", "Process", "processes", "stand", "watch"]
 
 #: How long SIGKILL is repeated before what is left is reported as survivors: a process that cannot die
 #: (in the kernel, or another user's) must not hold up the run.
@@ -109,6 +110,16 @@ class Process:
 def processes() -> list[Process]:
     """Every process that can be seen."""
     return _from_proc() if _IS_LINUX else _from_ps()
+
+
+def stand(lifeline_fd: int, status_fd: int, stdio: tuple[int, int, int]) -> int:
+    """Do all a warden does in a process that was forked for it: tell who it is, read its launch and ``watch``."""
+    os.setsid()  # before anything is told: from here on no signal for the runner's terminal reaches it
+    pid = os.getpid()
+    start = _read_process(str(pid)).start if _IS_LINUX else ""
+    _tell(status_fd, f'{{"warden": {pid}, "start": "{start}"}}')
+    launch = _read_launch(lifeline_fd)
+    return watch(launch, lifeline_fd=lifeline_fd, status_fd=status_fd, stdio=stdio) if launch else 0
 
 
 def watch(
@@ -368,17 +379,18 @@ def _from_proc() -> list[Process]:
     for name in os.listdir("/proc"):  # noqa: PTH208 - pathlib would double the time of a start
         if not name.isdigit():
             continue
-        try:
-            with open(f"/proc/{name}/stat", "rb", buffering=0) as file:
-                text = file.read()
-        except OSError:  # ended meanwhile
-            continue
-        state, parent, group, session, *rest = text[text.rindex(b")") + 2 :].split()
-        start = rest[15].decode()
-        found.append(
-            Process(int(name), int(parent), int(group), int(session), start, is_zombie=state == b"Z")
-        )
+        with contextlib.suppress(OSError):  # ended meanwhile
+            found.append(_read_process(name))
     return found
+
+
+def _read_process(name: str) -> Process:
+    """One line of the table of Linux."""
+    with open(f"/proc/{name}/stat", "rb", buffering=0) as file:
+        text = file.read()
+    state, parent, group, session, *rest = text[text.rindex(b")") + 2 :].split()
+    start = rest[15].decode()
+    return Process(int(name), int(parent), int(group), int(session), start, is_zombie=state == b"Z")
 
 
 def _from_ps() -> list[Process]:

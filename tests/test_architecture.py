@@ -13,7 +13,16 @@ PACKAGES = ("fleet", "roundtable")
 
 #: Floors of `fleet`, ground first; a module belongs to the longest prefix and imports only its own floor or below.
 FLOORS = (
-    ("fleet", "fleet.errors", "fleet.yaml", "fleet.deadline", "fleet.process", "fleet.warden"),
+    (
+        "fleet",
+        "fleet.errors",
+        "fleet.yaml",
+        "fleet.deadline",
+        "fleet.process",
+        "fleet.warden",
+        "fleet.wardens",
+        "fleet.supervisor",
+    ),
     ("fleet.settings",),
     ("fleet.blueprint",),
     ("fleet.agents",),
@@ -35,7 +44,7 @@ DOORS = {
     "jinja2": {"fleet.deliberation.prompts"},
     "pydantic": {"fleet.blueprint", "fleet.roles.manifest", "fleet.settings"},
     "asyncio": {"roundtable.broker", "roundtable.connection", "roundtable.serve"},
-    "subprocess": {"roundtable.spawn", "fleet.process"},
+    "subprocess": {"roundtable.spawn", "fleet.wardens"},
     "sqlite3": {"roundtable.stores", "roundtable.memory.index"},
     "mcp": {"roundtable.mcp"},
     "mcp_types": {"roundtable.mcp"},

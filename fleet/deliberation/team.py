@@ -62,7 +62,7 @@ async def work(run: Run, team: TeamRun, *, deadline: Deadline) -> None:
             record=str(run.folder.room_file(plan.room)),
             deadline=deadline,
             last_call=deadline.part(_LAST_CALL, now=began),
-            seconds_given=deadline.at - began,
+            seconds_given=round(deadline.at - began, 1),
             on_line=run.watcher.on_line,
         )
         await _sleep_until_over(run, team, table, room)

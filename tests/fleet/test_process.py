@@ -20,13 +20,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet import process
+from fleet import process, wardens
 from fleet.deadline import NEVER, Deadline
 from fleet.errors import ChildNotStarted
 from fleet.process import Cause, ChildSpec, Exit, run_child
+from tests.supervision import warden_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 pytestmark = pytest.mark.anyio
 
@@ -39,6 +40,13 @@ PATIENCE = 30.0
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(params=["started", "forked"], autouse=True)
+def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Every promise holds for a warden of its own and for one that a supervisor has forked."""
+    with warden_kind(request.param, monkeypatch):
+        yield request.param
 
 
 class Child:
@@ -482,8 +490,10 @@ async def test_no_descriptors_left_to_start_with(monkeypatch: pytest.MonkeyPatch
     assert open_descriptors() == before
 
 
-async def test_a_warden_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "_WARDEN", "/nowhere/warden.py")
+async def test_a_warden_that_cannot_start(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if kind == "forked":
+        pytest.skip("there is no warden to start")
+    monkeypatch.setattr(wardens, "_WARDEN", "/nowhere/warden.py")
     with pytest.raises(ChildNotStarted, match="cannot start true: its warden ended first"):
         await Child("true").run()
 
@@ -595,7 +605,7 @@ def nothing_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_words: object, **_rest: object) -> None:
         raise AssertionError("a process was to be started")
 
-    monkeypatch.setattr(process.subprocess, "Popen", refuse)
+    monkeypatch.setattr(process, "start_warden", refuse)
 
 
 @pytest.mark.usefixtures("nothing_starts")
@@ -646,11 +656,15 @@ async def test_the_warden_has_the_grace_before_it_is_given_up(monkeypatch: pytes
     assert (ended.code, child.output) == (0, b"up\nlate\n")
 
 
-async def test_what_could_not_be_killed_is_passed_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_what_could_not_be_killed_is_passed_on(
+    kind: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    if kind == "forked":
+        pytest.skip("the supervisor has loaded the true warden")
     deaf = tmp_path / "warden.py"
-    text = Path(process._WARDEN).read_text()
+    text = Path(wardens._WARDEN).read_text()
     deaf.write_text(text.replace('if __name__ == "__main__":', "_kill = lambda *_: None\nif True:"))
-    monkeypatch.setattr(process, "_WARDEN", str(deaf))
+    monkeypatch.setattr(wardens, "_WARDEN", str(deaf))
     child = Child("sleep", "60", grace_seconds=0.1)
     ended = await child.run(0.5)
     os.kill(child.pids[0], signal.SIGKILL)

@@ -18,6 +18,7 @@ import pytest
 
 from fleet.deadline import NEVER, Deadline
 from fleet.process import Cause, ChildSpec, Exit, run_child
+from tests.supervision import warden_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,6 +39,13 @@ PATIENCE = 30.0
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(params=["started", "forked"], autouse=True)
+def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Every promise holds for a warden of its own and for one that a supervisor has forked."""
+    with warden_kind(request.param, monkeypatch):
+        yield request.param
 
 
 @pytest.fixture
