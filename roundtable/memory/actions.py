@@ -39,6 +39,9 @@ __all__ = ["ACTIONS", "Memory"]
 #: Passages looked at for one answer; more would not fit the largest.
 _MAX_PASSAGES = 200
 
+#: Words that no passage has as such are looked for inside others, unless reading everything takes long.
+_MAX_SCANNED_BYTES = 32 * 1024 * 1024
+
 #: A raw passage this much longer than a fact taken from it says something more.
 _REPEAT_CHARS = 40
 
@@ -208,7 +211,7 @@ class Memory:
         except IndexUnavailable:
             found = scan(folder, words, _MAX_PASSAGES, now)
         else:
-            if found.total == 0:
+            if found.total == 0 and sum(stamp.size for stamp in now.files.values()) <= _MAX_SCANNED_BYTES:
                 # The index knows whole words; these may stand inside others.
                 found = scan(folder, words, _MAX_PASSAGES, now)
         if found.total == 0:

@@ -66,7 +66,7 @@ def standing(place: Place, role: str | None) -> tuple[str, ...]:
     else:
         who = f'this session is "{harmless_line(role)[:64]}"' if role else "this session has no role name"
         may = f"{who} and may ask"
-    return (f"Memory at {folder}{led}, kept by {kept}.", f'Only "{place.writer}" writes; {may}.')
+    return (f"Memory at {folder}{led}, {kept}.", f'Only "{place.writer}" writes; {may}.')
 
 
 def nothing_there(place: Place, role: str | None) -> Report:

@@ -104,7 +104,8 @@ def page_passages(page: Page, path: str) -> Iterator[Passage]:
     prose: list[str] = []
 
     def spoken() -> Iterator[Passage]:
-        if any(line.strip() for line in prose):
+        # Headings alone, as of a day, say nothing: they are what facts stand below.
+        if any(line.strip() and not line.startswith("#") for line in prose):
             for _, heading, text in paragraphs(prose):
                 yield Passage(
                     path,
