@@ -20,11 +20,11 @@ from pathlib import Path
 
 from . import wire
 from .broker import Broker
+from .claim import STORE_VARIABLE, Claim, claim, tell_starter
 from .connection import error_body
 from .errors import BrokerUnavailable, Refused, StoreUnavailable, UsageProblem
 from .home import Home
 from .limits import Limits
-from .spawn import STORE_VARIABLE, Claim, claim, tell_starter
 from .store import MemoryStore, RoomStore, database_path
 
 __all__ = ["main"]

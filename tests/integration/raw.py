@@ -18,9 +18,9 @@ from typing import Any, Self
 import anyio
 
 from roundtable.broker import Broker
+from roundtable.claim import claim
 from roundtable.home import Home
 from roundtable.limits import Limits
-from roundtable.spawn import claim
 from roundtable.store import RoomStore
 
 #: How long anything here is waited for.

@@ -19,10 +19,11 @@ from pathlib import Path
 import anyio
 import pytest
 
+from roundtable.claim import claim, is_served
 from roundtable.client import connect, reach
 from roundtable.errors import BrokerUnavailable, ConnectionLost, SocketPathTooLong, UnsafeFolder
 from roundtable.home import Home
-from roundtable.spawn import claim, ensure_broker, is_served
+from roundtable.spawn import ensure_broker
 from tests.integration.raw import Raw, broker_process, until
 
 
@@ -152,7 +153,7 @@ async def test_a_home_that_is_a_file_is_told(fleet_home: Home) -> None:
 
 
 def test_a_lock_that_is_held_is_named(fleet_home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("roundtable.spawn._LOCK_SECONDS", 0.1)
+    monkeypatch.setattr("roundtable.claim._LOCK_SECONDS", 0.1)
     fleet_home.folder.mkdir(parents=True, mode=0o700)
     with fleet_home.lock.open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pytest
 
+from roundtable.claim import claim, is_served
 from roundtable.client import connect, reach
 from roundtable.errors import BrokerUnavailable, Refused, UsageProblem
 from roundtable.home import Home
 from roundtable.message import Author
-from roundtable.spawn import claim, is_served
 from roundtable.store import absolute_store, database_path
 from roundtable.stores.sqlite import SqliteStore
 from roundtable.wire import encode_message, frame
