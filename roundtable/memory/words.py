@@ -106,7 +106,7 @@ def _stem(word: str) -> str:
     """``word`` without the endings of English plurals and verbs; crude, and the same everywhere."""
     if not word.isascii() or not word.isalpha() or len(word) < 5:
         return word
-    for ending, kept in (("ies", "y"), ("sses", "ss"), ("ing", ""), ("ed", ""), ("es", ""), ("s", "")):
+    for ending, kept in (("ies", "y"), ("sses", "ss"), ("ing", ""), ("ed", ""), ("s", "")):
         if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith(("ss", "us", "is")):
             word = word[: len(word) - len(ending)] + kept
             break
