@@ -261,3 +261,28 @@ def test_an_id_of_somebody_elses_message_is_refused() -> None:
     with pytest.raises(Refused, match="somebody else"):
         post(there, BOB, "bob's", id_="K")
     assert there.last_seq == 1
+
+
+def test_a_room_that_goes_back_holds_what_it_held_and_keeps_its_members() -> None:
+    there = room(ANN, max_bytes=100)
+    for _ in range(3):
+        post(there, ANN, "x" * 20)
+    there.set_cursor("late", 2)
+    state = there.state()
+    there.join(BOB, joined_at=0)
+    there.topic = "T"
+    there.set_cursor("late", 3)
+    for _ in range(4):
+        post(there, BOB, "y" * 20)
+    assert seqs(there, 0) == [3, 4, 5, 6, 7]
+    there.go_back(state)
+    assert seqs(there, 0) == [1, 2, 3]
+    assert (there.topic, there.last_seq, there.cursor("late"), there.cursor("bob")) == (None, 3, 2, 0)
+    assert set(there.members) == {"s1", "s2"}
+    assert there.digest("ann", after_seq=0, is_others_only=True).total == 0
+    # Its bytes, ids and numbers are those of before as well.
+    assert post(there, BOB, "y" * 20, id_="id-4").message.seq == 4
+    assert post(there, ANN, "y" * 20, reply_to="id-1").message.seq == 5
+    assert seqs(there, 0) == [1, 2, 3, 4, 5]
+    assert post(there, ANN, "y" * 20).message.seq == 6
+    assert seqs(there, 0) == [2, 3, 4, 5, 6]

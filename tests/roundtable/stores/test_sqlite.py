@@ -98,7 +98,12 @@ def held(room: Room) -> object:
             for i in info
         ],
         [room.cursor(name) for name in names],
-        [room.digest(name, is_others_only=others).text for name in names for others in (False, True)],
+        [
+            room.digest(name, is_others_only=others, after_seq=after).text
+            for name in names
+            for others in (False, True)
+            for after in (None, 0)
+        ],
         room.after(0, limit=500, max_bytes=1 << 40),
     )
 
