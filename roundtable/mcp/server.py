@@ -121,9 +121,8 @@ class SeatServer:
         )
         if is_stream:
             self._streams.append(context)
-            held, self._held = self._held, ""
-            if held:
-                await self._tell(held)
+            if self._held:
+                await self._tell(self._held)
         try:
             said = await self._answer(context, params.name, params.arguments or {})
         except Exception as problem:  # a fault of ours; the model is told, its trace is not for it

@@ -123,6 +123,7 @@ def test_a_file_that_is_something_else_is_refused_and_left_as_it_is(fresh: Home,
 def test_a_link_is_not_followed(fresh: Home, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_text('{"tokens": {}}')
+    elsewhere.chmod(0o600)
     fresh.prepare()
     tokens_path(fresh).symlink_to(elsewhere)
     with pytest.raises(TokensUnusable):

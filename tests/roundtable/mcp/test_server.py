@@ -20,7 +20,7 @@ from roundtable.mcp.server import SeatServer
 from roundtable.memory.place import Place
 from roundtable.said import Said
 from roundtable.seat import Seat
-from tests.integration.mcp_peers import ALONE, SESSION, Peer, until
+from tests.integration.mcp_peers import ALONE, SESSION, Peer, text_of, until
 from tests.integration.raw import embedded_broker
 
 pytestmark = pytest.mark.anyio
@@ -155,7 +155,9 @@ async def test_who_asks_for_progress_hears_that_a_wait_goes_on(
 
     monkeypatch.setattr(Bell, "call", lambda self, action, arguments: wait(action, arguments))
     async with connected(server, mode) as peer:
-        await peer.client.call_tool("roundtable_wait", {}, progress_callback=hear)
+        result = await peer.client.call_tool("roundtable_wait", {}, progress_callback=hear)
+        assert isinstance(result, types.CallToolResult)
+        assert text_of(result) == "Nothing new."
     assert heard == sorted(heard)
 
 
@@ -197,9 +199,10 @@ async def until_text(seat: Seat, text: str) -> None:
             await anyio.sleep(0.01)
 
 
-async def test_a_named_room_that_cannot_be_joined_is_told_with_each_call(home: Path) -> None:
+async def test_a_named_room_is_joined_as_soon_as_it_can_be(home: Path) -> None:
     home.mkdir()
-    (home / "roundtable").write_text("no folder")
+    obstacle = home / "roundtable"
+    obstacle.write_text("no folder")
     async with Seat(Home(home), "ann") as seat:
         server = SeatServer(Home(home), seat, Place(home / "memory", "librarian", None), room="desk")
         async with connected(server, ALONE) as peer:
@@ -207,3 +210,7 @@ async def test_a_named_room_that_cannot_be_joined_is_told_with_each_call(home: P
                 refusal = await peer.refuses("rooms")
                 assert "not connected" in refusal
                 assert str(home / "roundtable" / "broker.sock") in refusal
+            obstacle.unlink()
+            with embedded_broker(home):
+                assert "#desk" in await peer.says("rooms")
+                await seat.aclose()
