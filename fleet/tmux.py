@@ -15,6 +15,7 @@ import re
 import secrets
 import signal
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from fleet.errors import TmuxFailed, TmuxUnusable
@@ -74,7 +75,11 @@ class Tmux:
         # libtmux waits for its child without a bound. A thread that is not waited for keeps no process alive.
         asking = threading.Thread(target=ask, name="tmux", daemon=True)
         asking.start()
-        asking.join(seconds)
+        try:
+            asking.join(seconds)
+        except BaseException:  # told to stop: what was asked shall not be done later
+            _kill_clients()
+            raise
         if asking.is_alive():
             _kill_clients()
             asking.join(_REAP_SECONDS)
@@ -83,7 +88,9 @@ class Tmux:
             raise _translated(problems[0]) from problems[0]
         code, out, err = done[0]
         if code:
-            raise TmuxFailed("; ".join(err) or f"tmux ended with exit status {code}", printed=tuple(out))
+            # What is wrong in a file of commands is printed.
+            said = err or out or [f"tmux ended with exit status {code}"]
+            raise TmuxFailed("; ".join(said), printed=tuple(out))
         return out
 
     def version(self) -> str:
@@ -147,4 +154,5 @@ def _kill_clients() -> None:
     """Kill the children of this process in its own group, which are tmux alone: servers and brokers leave it."""
     for process in processes():
         if process.parent == os.getpid() and process.group == os.getpgrp() and not process.is_zombie:
-            os.kill(process.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGKILL)

@@ -68,6 +68,7 @@ def command(
     On a terminal this attaches, inside tmux it switches there, elsewhere it prints the command that does. Exit codes:
     0 the team lives, 1 it could not be made or a seat ended at once, 2 usage or file, 6 no tmux, or one too old.
     """
+    from fleet.cli.interruption import raising_on_signals
     from fleet.cli.roles_output import fan_out_of, missing_programs
     from fleet.live.creation import make_live
     from fleet.tmux import Tmux
@@ -82,15 +83,16 @@ def command(
     tmux, home = Tmux(socket_name=socket_name), Home.from_environment()
     if replace:
         _end_existing(session, tmux, home)
-    made = make_live(
-        found,
-        session=session,
-        tmux=tmux,
-        home=home,
-        start=start,
-        environ=os.environ,
-        has_pings=has_pings,
-    )
+    with raising_on_signals():
+        made = make_live(
+            found,
+            session=session,
+            tmux=tmux,
+            home=home,
+            start=start,
+            environ=os.environ,
+            has_pings=has_pings,
+        )
     for line in made.warnings:
         click.echo(f"warning: {line}", err=True)
     if not detach:
@@ -175,17 +177,27 @@ def _end_existing(session: str, tmux: Tmux, home: Home) -> None:
 
 def _report_ended(team: Team, seconds: float) -> int:
     """Look for seats that end at once, show their last lines, and return the exit code."""
-    if seconds <= 0:
-        return 0
-    dead = _ended_within(team, seconds)
-    if not dead:
-        return 0
+    from fleet.errors import TmuxFailed
+    from fleet.live.ending import end_team
     from fleet.live.last_lines import last_lines
     from roundtable.ci import for_ci_log
 
-    for pane in dead:
+    if seconds <= 0:
+        return 0
+    try:
+        dead = _ended_within(team, seconds)
+        lines = [last_lines(team.tmux, pane) for pane in dead]
+    except TmuxFailed as problem:
+        end_team(team)
+        raise TmuxFailed(
+            f"the session, or the tmux server, went away: {problem.message}",
+            hint="nothing of the team is left; start it again",
+        ) from problem
+    if not dead:
+        return 0
+    for pane, shown in zip(dead, lines, strict=True):
         click.echo(f"{pane.title} ended at once ({pane.ending}); its last lines:", err=True)
-        for line in last_lines(team.tmux, pane):
+        for line in shown:
             click.echo(for_ci_log(f"  {line}"), err=True)
     click.echo(
         f"the session stays; start a seat again in its pane with: tmux respawn-pane, or end it all: "

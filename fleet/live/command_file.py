@@ -1,7 +1,8 @@
 """The tmux commands that make a whole team live, as one file for ``source-file``.
 
 Pure: equal input gives equal text. The seats are made by the same commands as in a script of `fleet.roles`; a window
-that follows the rooms comes before them. All stand in one list, so that the first command that fails ends it.
+that follows the rooms comes before them. All stand in one line: tmux skips the rest of a line, and no more, after a
+command that fails. On lines of their own they would go on in somebody else's session that has the name.
 
 A session carries who it is in options of its own (`ID_OPTION` and the rest): there is no list of teams that could be
 wrong. Its environment is the caller's, and so every pane's. What could be a secret stands in this file alone, never
@@ -97,7 +98,7 @@ class Setting:
 
 def command_file(fan_out: FanOut, setting: Setting) -> str:
     """Return the text. Run, it prints `FIRST_LINE` of the session and then an id per pane, in the order made here."""
-    return " ; \\\n".join(" ".join(map(quoted, words)) for words in _commands(fan_out, setting)) + "\n"
+    return " ; ".join(" ".join(map(quoted, words)) for words in _commands(fan_out, setting)) + "\n"
 
 
 #: What the first line says, fields parted by ``:``, which only the last, the path of the socket, may have in it.

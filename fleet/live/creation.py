@@ -31,10 +31,11 @@ if TYPE_CHECKING:
 __all__ = ["Made", "check_folders", "make_live"]
 
 #: Follows one room; ``-P`` because the folder a team is started in is no place to import from.
-#: A closed terminal may mean that the whole session is gone, and then its folder has to go.
+#: A closed terminal, of which only the shell is told, may mean that the whole session is gone: then its folder goes too.
 _ROOM = """\
 left() {{
     trap '' HUP
+    kill "$tail" 2>/dev/null
     sleep 1
     session=${{TMUX##*,}}
     tmux -S {socket} has-session -t "\\$$session:" >/dev/null 2>&1 || rm -rf "${{0%/*}}"
@@ -44,7 +45,10 @@ trap left HUP
 trap : INT
 printf '%s\\n' "Room #$1 begins with its first message."
 while :; do
-    {python} -P -m roundtable tail "$1" --wait
+    {python} -P -m roundtable tail "$1" --wait &
+    tail=$!
+    wait "$tail"
+    kill "$tail" 2>/dev/null
     sleep 2
 done
 """
@@ -158,7 +162,7 @@ def _undo(setting: Setting, tmux: Tmux, printed: tuple[str, ...]) -> None:
     """End the session that was made, if it came to that, and remove the folder."""
     with suppress(TmuxFailed, TmuxUnusable):
         made = [team for team in teams_on(tmux) if team.id == setting.team]
-        if not made and printed:  # it did not come to the id; what was printed names the session
+        if not made and printed and printed[0].startswith("$"):  # it came to no id, but to the session
             session_id, server, *_ = printed[0].split(":", 5)
             made = [Team(tmux, session_id, setting.session, setting.team, int(server), 0, 0, setting.folder)]
         for team in made:

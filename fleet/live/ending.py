@@ -42,6 +42,9 @@ _KILL_SECONDS = 2.0
 #: Between two looks at the processes; nothing announces the end of what is no child of ours.
 _ROUND_SECONDS = 0.05
 
+#: A word in the command line of a broker, and of the shell that lets go of it.
+_BROKER = b"roundtable.serve"
+
 _IS_LINUX = sys.platform.startswith("linux")
 
 
@@ -116,7 +119,7 @@ class _Tree:
         found: dict[int, Process] = {}
         while unseen:
             process = unseen.pop()
-            if process.pid not in found and process.pid not in spared:
+            if process.pid not in found and process.pid not in spared and not _is_broker(process):
                 found[process.pid] = process
                 unseen += children.get(process.pid, [])
         self.known.update({process.pid: process.start for process in found.values()})
@@ -157,6 +160,13 @@ class _Tree:
             spared.add(pid)
             pid = by_pid[pid].parent
         return spared
+
+
+def _is_broker(process: Process) -> bool:
+    """Whether it is one that has only just been started: it carries its starter's marks and has told no number yet."""
+    with suppress(OSError):
+        return _BROKER in Path(f"/proc/{process.pid}/cmdline").read_bytes().split(b"\0")
+    return False
 
 
 def _until_gone(tree: _Tree, end: float) -> list[Process]:

@@ -15,16 +15,14 @@ MOST = 80
 
 
 def last_lines(tmux: Tmux, pane: Pane, most: int = MOST) -> list[str]:
-    """At most ``most`` lines, as shown, without colours; empty ones at the beginning and the end are left out.
+    """At most ``most`` lines, as shown, without colours; of several empty ones only one is left.
 
     Raises:
         TmuxFailed: the pane is gone.
     """
     lines = tmux.run("capture-pane", "-p", "-J", "-S", f"-{most}", "-t", pane.id)
-    shown = [line.rstrip() for line in lines]
-    while shown and not shown[-1]:
-        shown.pop()
-    shown = shown[-most:]
-    while shown and not shown[0]:
-        shown.pop(0)
-    return shown
+    shown: list[str] = []
+    for line in (line.rstrip() for line in lines):
+        if line or (shown and shown[-1]):
+            shown.append(line)
+    return shown[-most:]
