@@ -66,8 +66,11 @@ class SeatPlan:
     env: Mapping[str, str] = field(repr=False)
     turn_timeout_seconds: float
     color: str | None
-    definition: str | None = None  #: where the agent is defined: a file, or the blueprint; ``None`` for nowhere
+    definition: str | None = (
+        None  #: where the agent is defined: a file, or the blueprint; ``None`` for nowhere
+    )
     skills: tuple[Skill, ...] = ()
+    retries: int = 0  #: further attempts at a turn that failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,8 @@ class TeamPlan:
     per_message: int
     is_blocking: bool
     seats: tuple[SeatPlan, ...]
+    concurrency: int = 4  #: how many dispatched members work at the same time
+    is_fail_fast: bool = False  #: whether the first failure of a dispatched member stops the others
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +212,7 @@ def _team(blueprint: Blueprint, name: str, seats: tuple[SeatPlan, ...], run: str
         per_message=budgets.per_message,
         is_blocking=team.blocking,
         seats=seats,
+        concurrency=team.concurrency or blueprint.defaults.concurrency,
     )
 
 
@@ -249,6 +255,7 @@ def _seat(
         env={**agent.env, **member.env},
         turn_timeout_seconds=min(team.turn_timeout_seconds, member.timeout or team.turn_timeout_seconds),
         color=member.color or agent.color,
+        retries=member.retries,
     )
 
 

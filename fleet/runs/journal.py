@@ -12,13 +12,13 @@ from pathlib import Path
 
 import msgspec
 
-from fleet.runs.events import Event, MemberAttempt, Pinged, event_schema
+from fleet.runs.events import Event, MemberAttempt, MemberSeated, Pinged, event_schema
 from fleet.runs.folder import writing
 
 __all__ = ["Journal", "event_schema", "timestamp"]
 
 #: Losing these in a power cut loses no state, so they do not wait for the disk.
-_UNSYNCED = (Pinged, MemberAttempt)
+_UNSYNCED = (Pinged, MemberSeated, MemberAttempt)
 
 
 def timestamp(moment: datetime | None = None) -> str:
@@ -37,27 +37,32 @@ class Journal:
         with writing(path):
             self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
-    def append(self, event: Event) -> None:
-        """Write one event; its time and number are filled in here.
+    def append(self, *events: Event) -> None:
+        """Write events of one moment, waiting for the disk once; their time and numbers are filled in here.
 
         Raises:
-            StorageFailed: it could not be written; nothing of it is in the file.
+            StorageFailed: they could not be written; nothing of them is in the file.
         """
-        numbered = msgspec.structs.replace(event, ts=timestamp(), seq=self._seq + 1)
-        line = self._encoder.encode(numbered) + b"\n"
+        moment = timestamp()
+        numbered = [
+            msgspec.structs.replace(event, ts=moment, seq=number)
+            for number, event in enumerate(events, start=self._seq + 1)
+        ]
+        lines = b"".join(self._encoder.encode(event) + b"\n" for event in numbered)
         with writing(self._path):
             before = os.fstat(self._descriptor).st_size
             try:
-                _write_all(self._descriptor, line)
-                if not isinstance(event, _UNSYNCED):
+                _write_all(self._descriptor, lines)
+                if not all(isinstance(event, _UNSYNCED) for event in events):
                     os.fsync(self._descriptor)
             except OSError:
                 # Half a line would make the journal unreadable from here on.
                 os.ftruncate(self._descriptor, before)
                 raise
-        self._seq += 1
-        for watch in self._watchers:
-            watch(numbered)
+        self._seq += len(numbered)
+        for event in numbered:
+            for watch in self._watchers:
+                watch(event)
 
     def close(self) -> None:
         """Close the file."""
