@@ -9,7 +9,6 @@ import os
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 
 from .errors import SocketPathTooLong, UnsafeFolder
@@ -74,6 +73,9 @@ class Home:
         Raises:
             SocketPathTooLong: no place gives a path short enough.
         """
+        # Here, because it is rarely needed and costs a start 5 ms.
+        from hashlib import sha256
+
         mark = sha256(os.fsencode(self.root)).hexdigest()[:12]
         places = [self.folder]
         if self.runtime is not None and self.runtime.is_dir():

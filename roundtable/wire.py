@@ -7,7 +7,6 @@ were encoded before, so that a body is turned into JSON once however often it is
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from struct import Struct as Layout
 from typing import Annotated, Any, NoReturn, TypeAlias
@@ -558,6 +557,8 @@ def schema() -> dict[str, Any]:
 
 def _refusal(body: bytes | memoryview, reason: str) -> RefusedRequest:
     """Why an object is no request. Slow and thorough; only what is wrong comes here."""
+    import json
+
     try:
         # JSON as the wire has it: no byte order mark, no NaN, no Infinity.
         data = json.loads(str(body, "utf-8"), parse_constant=_no_constant)
