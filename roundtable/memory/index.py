@@ -24,7 +24,7 @@ from .files import Searched, passages_of
 from .folder import FileStamp, Folder
 from .passages import Passage
 from .place import WIKI
-from .words import spaced
+from .words import indexed
 
 __all__ = ["INDEX", "Found", "Index", "IndexState", "IndexUnavailable", "has_fts5"]
 
@@ -118,7 +118,7 @@ class Index:
         """
 
         def ask(database: sqlite3.Connection) -> Found:
-            quoted = [f'"{spaced(word)}"' for word in words]
+            quoted = [f'"{indexed(word)}"' for word in words]
             found = _find(database, " AND ".join(quoted), limit, is_partial=False)
             if found.total == 0 and len(quoted) > 1:
                 found = _find(database, " OR ".join(quoted), limit, is_partial=True)
@@ -272,7 +272,7 @@ def _forget(database: sqlite3.Connection, file: int) -> None:
         # An index without content is told what it is to forget.
         database.execute(
             "INSERT INTO words (words, rowid, title, terms, text) VALUES ('delete', ?, ?, ?, ?)",
-            (number, spaced(title), terms, spaced(text)),
+            (number, indexed(title), terms, indexed(text)),
         )
     database.execute("DELETE FROM passages WHERE file = ?", (file,))
     database.execute("DELETE FROM files WHERE id = ?", (file,))
@@ -303,7 +303,7 @@ def _learn(database: sqlite3.Connection, folder: Folder, path: str, stamp: FileS
             ).lastrowid
             database.execute(
                 "INSERT INTO words (rowid, title, terms, text) VALUES (?, ?, ?, ?)",
-                (number, spaced(title), passage.terms, spaced(text)),
+                (number, indexed(title), passage.terms, indexed(text)),
             )
     except (FileNotFoundError, MemoryFailed):
         # Gone or closed to us since it was listed. What was read of it is found; the next look sees the rest.

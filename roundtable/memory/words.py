@@ -18,8 +18,8 @@ __all__ = [
     "Question",
     "content_words",
     "folded",
+    "indexed",
     "same_fact_key",
-    "spaced",
     "words_of",
 ]
 
@@ -76,9 +76,9 @@ def words_of(text: str) -> list[str]:
     return _WORD.findall(folded(text))
 
 
-def spaced(text: str) -> str:
-    """``text`` with blanks around every character that is a word by itself."""
-    return text if text.isascii() else _CHARACTER.sub(r" \g<0> ", text)
+def indexed(text: str) -> str:
+    """``text`` as an index takes it: folded as questions are, with blanks around characters that are words."""
+    return text if text.isascii() else _CHARACTER.sub(r" \g<0> ", folded(text))
 
 
 def same_fact_key(text: str) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roundtable.memory.words import MAX_QUESTION_WORDS, Question, content_words, same_fact_key, spaced
+from roundtable.memory.words import MAX_QUESTION_WORDS, Question, content_words, indexed, same_fact_key
 
 
 @pytest.mark.parametrize(
@@ -40,9 +40,10 @@ def test_a_long_question_is_bounded() -> None:
     assert len(Question.of(" ".join(f"word{n}" for n in range(100_000))).words) == MAX_QUESTION_WORDS
 
 
-def test_unspaced_characters_stand_alone() -> None:
-    assert spaced("用SQLite库").split() == ["用", "SQLite", "库"]
-    assert spaced("plain text") == "plain text"
+def test_an_index_takes_words_as_questions_have_them() -> None:
+    assert indexed("用SQLite库").split() == ["用", "sqlite", "库"]
+    assert indexed("Grüße") == "grusse"
+    assert indexed("Plain text") == "Plain text"
 
 
 @pytest.mark.parametrize(
