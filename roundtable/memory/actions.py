@@ -235,11 +235,12 @@ class Memory:
 def _without_repeats(found: Found) -> list[Passage]:
     """The passages without the raw ones of which a page's fact, found as well, says all."""
     facts = {(passage.source, passage.who): len(passage.text) for passage in found.passages if passage.source}
-    return [
-        passage
-        for passage in found.passages
-        if passage.is_wiki or len(passage.text) > facts.get((passage.path, passage.who), -1) + _REPEAT_CHARS
-    ]
+
+    def is_repeat(passage: Passage) -> bool:
+        said = facts.get((passage.path, passage.who))
+        return said is not None and len(passage.text) <= said + _REPEAT_CHARS
+
+    return [passage for passage in found.passages if passage.is_wiki or not is_repeat(passage)]
 
 
 async def _said(act: Callable[[], Awaitable[str]]) -> Said:
