@@ -26,7 +26,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "agents": ("fleet.cli.agents", "command", "List the agents, or what fills each seat of a blueprint."),
     "validate": ("fleet.cli.validate", "command", "Check blueprints and roles manifests."),
     "schema": ("fleet.cli.schema", "command", "Print a JSON Schema."),
-    "roles": ("fleet.cli.roles", "command", "Print what would fan a team out, as a plan or a tmux script."),
+    "roles": ("fleet.cli.roles", "command", "Print what would fan a team out, as a plan or a script."),
 }
 
 SUMMARY = "Run teams of AI coding agents that talk outside every context window."
@@ -63,6 +63,12 @@ def roles() -> None:
             _exit(show_page(PAGE))
             return
         _heed_signals(words)
+        from fleet.cli.roles_quick import run_quickly
+
+        code = run_quickly(words)
+        if code is not None:
+            _exit(code)
+            return
         from fleet.cli.roles import main as parse
 
         parse()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,8 +22,7 @@ _FIRST = ("roles.yaml", "fleet.roles.yaml", "orphus.roles.yaml")
 _LAST = Path("blueprints/roles.yaml")
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """One call of ``roles``, whose words are known to be well formed."""
 
     file: str | None = None  #: a path, the name of a blueprint, or ``None`` for the manifest that lies here
@@ -130,12 +129,17 @@ def _found(file: str | None) -> Path:
 
 def missing_programs(fan_out: FanOut, form: str) -> Iterator[str]:
     """Programs that are not on PATH; the text is the same with or without them."""
-    from shutil import which
-
     then = "; its pane will say so and stay" if form == "tmux" else ""
     for launch in fan_out.launches:
-        if launch.argv and which(launch.words[0]) is None:
+        if launch.argv and not _is_on_path(launch.words[0]):
             yield f"warning: {launch.name}: {launch.words[0]} is not on PATH{then}"
     is_needed = any(launch.is_native or not launch.argv for launch in fan_out.launches)
-    if is_needed and which("roundtable") is None:
+    if is_needed and not _is_on_path("roundtable"):
         yield "warning: roundtable is not on PATH; without it no role can speak in its room"
+
+
+def _is_on_path(program: str) -> bool:
+    """What a shell would find; `shutil.which`, whose module brings four compressors along."""
+    folders = [""] if "/" in program else os.environ.get("PATH", os.defpath).split(os.pathsep)
+    paths = (os.path.join(folder, program) for folder in folders)  # noqa: PTH118 - a name may hold anything
+    return any(os.path.isfile(path) and os.access(path, os.X_OK) for path in paths)  # noqa: PTH113

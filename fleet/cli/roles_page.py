@@ -7,14 +7,16 @@ __all__ = ["PAGE"]
 PAGE = """\
 Usage: roles [OPTIONS] [FILE]
 
-  Print a roles manifest or a blueprint as a plan or as a tmux script.
+  Print a roles manifest or a blueprint as a plan or as a script.
 
   Without FILE: roles.yaml, fleet.roles.yaml, orphus.roles.yaml, the only
   *.roles.yaml here, or blueprints/roles.yaml.
 
 Options:
-  --format [plan|tmux]            A listing to read, or a shell script that
-                                  starts every role in tmux.  [default: plan]
+  --format [plan|json|sh|tmux|orca]
+                                  A listing for people or programs, or a shell
+                                  script: a line per role, or one that starts
+                                  all of them.  [default: plan]
   --binary NAME                   Start this program for every role, with
                                   --name, --provider, …
   --session-name NAME             The tmux session; default fleet-<task>.

@@ -7,8 +7,7 @@ Not here: how they are written down (`plan`, `listing`, `sh`, `tmux`, `orca`), a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from fleet.agents.choose import PROVIDERS, Choice, choose, provider_of
 from fleet.blueprint.beside import path_from, text_of
@@ -39,8 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["FanOut", "Launch", "Window", "from_blueprint", "from_manifest"]
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(NamedTuple):
     """One seat and the command that fills it."""
 
     name: str  #: its name in the room, and on the screen
@@ -61,8 +59,11 @@ class Launch:
     footer: str
     brief: str  #: ``""`` for none
     brief_path: Path | None
-    env: Mapping[str, str] = field(repr=False)  #: the member's own variables, which may be secrets
+    env: Mapping[str, str]  #: the member's own variables, which may be secrets
     color: str | None
+
+    def __repr__(self) -> str:
+        return f"<launch of {self.name} in #{self.room}>"
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -75,8 +76,7 @@ class Launch:
         return "/".join(part for part in (self.provider, self.model) if part) or None
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(NamedTuple):
     """One terminal window."""
 
     name: str  #: unique in its session
@@ -84,8 +84,7 @@ class Window:
     launches: tuple[Launch, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FanOut:
+class FanOut(NamedTuple):
     """Everything one file asks for."""
 
     source: str  #: the file as the user gave it

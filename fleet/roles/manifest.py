@@ -1,17 +1,16 @@
 """A roles manifest: who sits in one room with which model, and the file's every problem with its position.
 
 The keys are the reference's, all of them, and no others. One table of keys validates a file and prints its JSON
-Schema. It is read without the models of a blueprint, whose import takes four times as long as everything else that
-printing a plan needs; the words of its problems are theirs.
+Schema. It is read without the models of a blueprint, whose import takes several times as long as all that printing a
+script needs; its values are named tuples for the same reason. The words of its problems are the blueprint's.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from fleet.blueprint.beside import path_from, text_file_problem
 from fleet.blueprint.wording import did_you_mean, echo, in_order, received
@@ -36,8 +35,7 @@ __all__ = [
 _NAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}"
 
 
-@dataclass(frozen=True, slots=True)
-class Role:
+class Role(NamedTuple):
     """One role: a model behind a name."""
 
     provider: str
@@ -48,16 +46,14 @@ class Role:
     brief: str | None = None  #: a path as written
 
 
-@dataclass(frozen=True, slots=True)
-class Budgets:
+class Budgets(NamedTuple):
     """How much one digest may carry, in characters."""
 
     digest: int = 2000
     per_message: int = 600
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(NamedTuple):
     """A whole manifest. The task names the terminal session, the room is where all roles meet."""
 
     task: str
@@ -66,8 +62,7 @@ class Manifest:
     budgets: Budgets
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedManifest:
+class LoadedManifest(NamedTuple):
     """A valid manifest and where it came from."""
 
     path: Path  #: as the user gave it
@@ -80,8 +75,7 @@ class _Wrong(Exception):
     """A value that its key does not take; the text is the sentence."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Key:
+class _Key(NamedTuple):
     """What one key takes."""
 
     take: Callable[[object], object]  #: the value as kept, or `_Wrong`

@@ -11,8 +11,8 @@ commands that its footer names.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,19 +41,14 @@ MAX_BRIEF_BYTES = 100_000
 MAX_WORD_BYTES = 131_071
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(NamedTuple):
     """One argument that is a text of any length. It has no newline at its end, which ``$(cat …)`` would lose."""
 
     kind: str  #: what it is, for people and as the name of its file: ``system``, ``prompt``, ``footer``, ``brief``
     text: str
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "text", self.text.rstrip("\n"))
 
-
-@dataclass(frozen=True, slots=True)
-class Seating:
+class Seating(NamedTuple):
     """Who sits where, and what it is told."""
 
     name: str  #: of the seat
@@ -63,15 +58,12 @@ class Seating:
     prompt: str  #: the first words
 
 
-@dataclass(frozen=True, slots=True)
-class Native:
+class Native(NamedTuple):
     """What starts one CLI."""
 
     argv: tuple[str | Text, ...] = ()  #: program first; ``()`` for a runtime without a screen of its own
-    env: Mapping[str, str] = field(default_factory=dict)  #: variables it needs; none is a secret
-    files: Mapping[str, str] = field(
-        default_factory=dict
-    )  #: variable that holds the path of a file -> its text
+    env: Mapping[str, str] = MappingProxyType({})  #: variables it needs; none is a secret
+    files: Mapping[str, str] = MappingProxyType({})  #: the variable that holds the path of a file -> its text
 
 
 def native(
@@ -83,8 +75,8 @@ def native(
     """
     # The footer goes first: it never begins with a dash, which some of these CLIs take for an option.
     system = Text("system", f"{seating.footer}\n\n{seating.brief.strip()}".strip())
-    first = Text("prompt", seating.prompt)
-    both = Text("prompt", f"{system.text}\n\n{seating.prompt}")  # where no flag adds to the system prompt
+    first = Text("prompt", seating.prompt.strip())
+    both = Text("prompt", f"{system.text}\n\n{first.text}")  # where no flag adds to the system prompt
     qualified = f"{provider}/{model}" if provider and model else model
     server = ["mcp", "--as", seating.name, "--room", seating.room]
     flags: tuple[str | Text, ...]
@@ -142,7 +134,7 @@ def argument_vector(
     if brief_path is not None:
         argv += ["--append-system-prompt", str(brief_path)]
     elif brief:
-        argv += ["--append-system-prompt", Text("brief", brief)]
+        argv += ["--append-system-prompt", Text("brief", brief.strip())]
     return (*argv, "--append-system-prompt", Text("footer", footer))
 
 

@@ -13,8 +13,7 @@ Every pane has its seat's name in the option ``@seat``, which no program in it c
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from fleet.roles.seats import SEATS
 
@@ -37,8 +36,7 @@ _COLORS = {
 _BORDER = " #{?@color,#[fg=#{@color}],}#{@seat} "
 
 
-@dataclass(frozen=True, slots=True)
-class InFolder:
+class InFolder(NamedTuple):
     """A word that is the path of a file in the folder of `fleet.roles.seats`."""
 
     name: str
