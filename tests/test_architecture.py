@@ -41,7 +41,7 @@ DOORS = {
     "yamlcore": {"fleet.yaml"},
     "rich": {"fleet.report.terminal"},
     "libtmux": {"fleet.tmux"},
-    "jinja2": {"fleet.deliberation.prompts"},
+    "jinja2": {"fleet.blueprint.template", "fleet.deliberation.prompts"},
     "pydantic": {"fleet.blueprint", "fleet.roles.manifest", "fleet.settings"},
     "asyncio": {"roundtable.broker", "roundtable.connection", "roundtable.serve"},
     "subprocess": {"roundtable.spawn", "fleet.wardens"},

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from fleet.blueprint.beside import path_from, text_file_problem
 from fleet.blueprint.explain import check, in_order
 from fleet.blueprint.schema import Blueprint
+from fleet.blueprint.variables import template_problems
 from fleet.errors import InvalidFile, Problem
 from fleet.yaml import Document, read
 
@@ -59,7 +60,9 @@ def validate_blueprint(document: Document, path: Path) -> Loaded:
     """Do what `load_blueprint` does with a document that was already read from ``path``."""
     folder = path.parent.absolute()
     blueprint, problems = check(document, Blueprint)
-    problems = in_order((*document.problems, *problems, *_briefs(document, folder)))
+    problems = in_order(
+        (*document.problems, *problems, *_briefs(document, folder), *template_problems(document))
+    )
     if blueprint is None or problems:
         raise InvalidFile(problems)
     return Loaded(path, blueprint, in_order(_warnings(document, blueprint)), folder, document)

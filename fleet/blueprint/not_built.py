@@ -5,7 +5,6 @@ Pure. `fleet run` refuses such a blueprint before anything starts; `fleet valida
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 __all__ = ["not_built"]
 
 _ABSENT = "is not available in this version"
-_MARKUP = re.compile(r"\{\{|\{%|\{#")
 
 
 def not_built(loaded: Loaded) -> tuple[Problem, ...]:
@@ -32,10 +30,6 @@ def _found(loaded: Loaded) -> Iterator[tuple[KeyPath, str]]:
     blueprint = loaded.blueprint
     if len(blueprint.teams) > 1:
         yield ("teams",), f"a blueprint of {len(blueprint.teams)} teams {_ABSENT} (available: one team)"
-    if blueprint.task is not None and _MARKUP.search(blueprint.task):
-        yield ("task",), f"a template in the task {_ABSENT} (available: plain text)"
-    if blueprint.vars:
-        yield ("vars",), f"vars {_ABSENT}"
     if blueprint.gate is not None:
         yield ("gate",), f"gate {_ABSENT}"
     if blueprint.budget is not None and blueprint.budget.model_fields_set:

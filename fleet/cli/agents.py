@@ -45,7 +45,7 @@ def command(blueprint: str | None, runtime: str | None, *, as_json: bool) -> Non
             )
         _list(read_agents(places_of(settings)), as_json=as_json)
         return
-    opened = open_blueprint(blueprint, settings)
+    opened = open_blueprint(blueprint, settings, is_lenient=True)
     _explain(opened, settings, known_runtime(runtime), as_json=as_json)
 
 

@@ -13,10 +13,11 @@ from fleet.blueprint.briefs import read_briefs
 from fleet.blueprint.find import Found, look_up
 from fleet.blueprint.load import Loaded, load_blueprint
 from fleet.blueprint.places import Places
+from fleet.blueprint.variables import with_variables
 from fleet.blueprint.wording import in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from fleet.settings import Settings
 
@@ -35,16 +36,25 @@ class Opened:
     warnings: tuple[str, ...]
 
 
-def open_blueprint(word: str, settings: Settings) -> Opened:
-    """Open the blueprint at a path or of a name.
+def open_blueprint(
+    word: str,
+    settings: Settings,
+    *,
+    variables: Sequence[str] = (),
+    is_task_needed: bool = True,
+    is_lenient: bool = False,
+) -> Opened:
+    """Open the blueprint at a path or of a name, its texts filled in (`with_variables` says how).
 
     Raises:
-        UsageProblem: there is none.
+        UsageProblem: there is none, or a variable is not one of its own.
         InvalidFile: with every problem at once.
     """
     places = places_of(settings)
     found = look_up(word, places)
-    loaded = load_blueprint(found.path)
+    loaded, lacking = with_variables(
+        load_blueprint(found.path), variables, is_task_needed=is_task_needed, is_lenient=is_lenient
+    )
     agents = read_agents(places)
     loaded = with_agents(loaded, agents)
     skills, missing = find_skills(loaded, places)
@@ -54,7 +64,7 @@ def open_blueprint(word: str, settings: Settings) -> Opened:
         if (agent := agents.get(name)) is not None and agent.file is not None
         for problem in agent.file.warnings
     ]
-    warnings = tuple(map(str, (*loaded.warnings, *in_order(missing), *slips)))
+    warnings = tuple(map(str, (*loaded.warnings, *lacking, *in_order(missing), *slips)))
     return Opened(found, loaded, read_briefs(loaded), skills, agents, warnings)
 
 

@@ -15,16 +15,20 @@ __all__ = ["command"]
 )
 @click.argument("blueprint", metavar="FILE|NAME")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead, with the origins beside it.")
-def command(blueprint: str, *, as_json: bool) -> None:
+@click.option(
+    "--var", "variables", metavar="NAME=VALUE", multiple=True, help="Fill in a variable of its texts."
+)
+def command(blueprint: str, variables: tuple[str, ...], *, as_json: bool) -> None:
     """Print the resolved blueprint as YAML.
 
-    A value without a remark stands in the file itself. What looks secret is shown as ***.
+    A value without a remark stands in the file itself. What looks secret is shown as ***. A text whose variable has no
+    value stays as it is written.
     """
     from fleet.blueprint.resolved import origins, plain, resolved
     from fleet.blueprint.written import yaml_text
     from fleet.cli.opening import open_blueprint, settings_here
 
-    opened = open_blueprint(blueprint, settings_here())
+    opened = open_blueprint(blueprint, settings_here(), variables=variables, is_lenient=True)
     data = resolved(opened.loaded)
     for warning in opened.warnings:
         click.echo(f"warning: {warning}", err=True)

@@ -13,7 +13,8 @@ from fleet.blueprint.not_built import not_built
 AVAILABLE = """\
 name: n
 description: d
-task: plain
+task: about {{ subject }}
+vars: {subject: x}
 defaults: {concurrency: 2, budgets: {digest: 1000, perMessage: 300}}
 agents:
   a: {runtime: command, command: [x], prompt: p, description: q, env: {A: b}, cwd: ., model: m/n, color: red}
@@ -42,8 +43,6 @@ teams:
 BEYOND = """\
 name: n
 description: d
-task: about {{ subject }}
-vars: {subject: x}
 orchestrator: {agent: o, prompt: p, model: m}
 agents:
   a: {runtime: command, command: [x], session: true, fallbackModels: [x], output: y, skills: [z], approvals: allow}
@@ -86,8 +85,6 @@ def test_what_comes_with_fleet_can_run(name: str) -> None:
 def test_everything_beyond_is_named(tmp_path: Path) -> None:
     lines = found(tmp_path, BEYOND)
     assert [line.split(" — ")[0] for line in lines] == [
-        "task",
-        "vars",
         *("orchestrator.agent", "orchestrator.prompt", "orchestrator.model"),
         *(
             "agents.a.session",
