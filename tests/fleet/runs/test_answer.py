@@ -112,3 +112,42 @@ def test_memory_does_not_grow_with_the_answer() -> None:
     tracemalloc.stop()
     assert peak < 1_000_000
     assert reader.finish().chars == 257 * 65536
+
+
+pieces = st.sampled_from(
+    [
+        "x",
+        "FINAL: a",
+        "FINAL:",
+        "FI",
+        "NAL: b",
+        "```",
+        "~~~~",
+        "\n",
+        "\n\n",
+        "\r\n",
+        "\u2028",
+        "  ",
+        "y" * 5000,
+        "é\n",
+    ]
+)
+
+
+@given(st.lists(pieces, max_size=60).map("".join), st.integers(1, 9000))
+def test_passing_over_plain_lines_changes_nothing(text: str, size: int) -> None:
+    data = text.encode()
+    slow = AnswerReader()
+    slow._skip_plain = lambda _text: 0  # type: ignore[method-assign]
+    slow.feed(data)
+    assert read(data, size) == slow.finish()
+    assert read(data, size).trimmed_chars == len(text.rstrip())
+
+
+def test_a_million_lines_take_no_time_of_their_own() -> None:
+    reader = AnswerReader()
+    chunk = b"y\n" * 32_768
+    for _ in range(100):
+        reader.feed(chunk)
+    assert reader.last_line == "y"
+    assert reader.finish().chars == 100 * 65_536
