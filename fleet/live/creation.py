@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Made", "check_folders", "make_live"]
 
 #: Follows one room; ``-P`` because the folder a team is started in is no place to import from.
-#: A closed terminal, of which only the shell is told, may mean that the whole session is gone: then its folder goes too.
+#: A closed terminal, of which the shell alone is told, may mean that the session is gone: then its folder goes too.
 _ROOM = """\
 left() {{
     trap '' HUP
@@ -147,6 +147,8 @@ def _write(path: Path, text: str) -> None:
 
 
 def _made(lines: list[str], tmux: Tmux, session: str, setting: Setting) -> Made:
+    if not lines or not lines[0].startswith("$"):
+        raise TmuxFailed(f"told nothing of the session: {'; '.join(lines) or 'no word'}")
     session_id, server, _version, is_leaving, first_pane, socket = lines[0].split(":", 5)
     _write(setting.folder / SOCKET_FILE, f"{socket}\n")
     warnings = []

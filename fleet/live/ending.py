@@ -104,14 +104,21 @@ class _Tree:
         self._broker_file = team.folder.parent.parent / "roundtable" / "broker.pid"
         table = {process.pid: process for process in processes()}
         # A dead pane's number may be a stranger's by now; while any of its session lives, it is nobody else's.
-        self._terminals = {pane.tty for pane in panes if pane.tty and not pane.is_dead}
-        self._roots = {pane.pid for pane in panes if pane.pid and not (pane.is_dead and pane.pid in table)}
+        self._roots = {
+            pane.pid: table[pane.pid].start if pane.pid in table else ""
+            for pane in panes
+            if pane.pid and not (pane.is_dead and pane.pid in table)
+        }
+        self._note_terminals(team, panes, table)
 
     def living(self) -> list[Process]:
         """Those that have not ended, zombies left out."""
         table = processes()
         by_pid = {process.pid: process for process in table}
         spared = self._spared(by_pid)
+        for pid, start in tuple(self._roots.items()):
+            if pid in by_pid and by_pid[pid].start != start:  # the number has been given again
+                del self._roots[pid]
         children: dict[int, list[Process]] = {}
         for process in table:
             children.setdefault(process.parent, []).append(process)
@@ -128,8 +135,8 @@ class _Tree:
     def _is_ours(self, process: Process) -> bool:
         return (
             self.known.get(process.pid) == process.start
-            or not self._roots.isdisjoint((process.pid, process.group, process.session))
-            or (_IS_LINUX and (self._is_marked(process) or self._is_on_terminal(process)))
+            or bool({process.pid, process.group, process.session} & self._roots.keys())
+            or (_IS_LINUX and self._is_marked(process))
         )
 
     def _is_marked(self, process: Process) -> bool:
@@ -144,12 +151,12 @@ class _Tree:
         self._unmarked.add((process.pid, process.start))
         return False
 
-    def _is_on_terminal(self, process: Process) -> bool:
-        for stream in range(3):
-            with suppress(OSError):
-                if str(Path(f"/proc/{process.pid}/fd/{stream}").readlink()) in self._terminals:
-                    return True
-        return False
+    def _note_terminals(self, team: Team, panes: list[Pane], table: dict[int, Process]) -> None:
+        """Take in who has a pane's terminal as a stream. Only now: a terminal's name is given again at once."""
+        wanted = {pane.tty for pane in panes if pane.tty and not pane.is_dead}
+        holders = [(pid, tty) for pid in table if (tty := _terminal_of(pid)) in wanted] if _IS_LINUX else []
+        still = {pane.tty for pane in _panes(team) if not pane.is_dead} if holders else set()
+        self.known.update({pid: table[pid].start for pid, tty in holders if tty in still})
 
     def _spared(self, by_pid: dict[int, Process]) -> set[int]:
         spared = {self._server, 0, 1}
@@ -160,6 +167,16 @@ class _Tree:
             spared.add(pid)
             pid = by_pid[pid].parent
         return spared
+
+
+def _terminal_of(pid: int) -> str | None:
+    """The first of a process's three streams that is a pseudo terminal."""
+    for stream in range(3):
+        with suppress(OSError):
+            path = str(Path(f"/proc/{pid}/fd/{stream}").readlink())
+            if path.startswith("/dev/pts/"):
+                return path
+    return None
 
 
 def _is_broker(process: Process) -> bool:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import pty
 import shlex
 import shutil
+import struct
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -170,10 +173,6 @@ class Machine:
     def terminal(self, *words: str, columns: int = 80, rows: int = 24, **changes: str) -> Iterator[Shown]:
         """Run a command on a terminal of that size until the block ends."""
         leader, follower = pty.openpty()
-        import fcntl
-        import struct
-        import termios
-
         fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         process = subprocess.Popen(
             list(words),
@@ -183,7 +182,6 @@ class Machine:
             stdout=follower,
             stderr=follower,
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )
         os.close(follower)
         os.set_blocking(leader, False)

@@ -1,4 +1,4 @@
-# ruff: noqa: PTH118, PTH123 - it starts fast, and so without pathlib
+# ruff: noqa: PTH110, PTH118 - it starts fast, and so without pathlib
 """A program with a screen, as agents have them: takes what is pasted as one message and notes what came.
 
 ``python -I -S screens.py KIND [WORDS…]``. Every message is a line of JSON in ``$RECORDS/<seat>.jsonl``: its bytes as

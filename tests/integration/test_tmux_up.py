@@ -372,7 +372,8 @@ def test_an_interruption_while_it_is_made(machine: Machine) -> None:
     real = str(shutil.which("tmux"))
     machine.agent(
         "tmux",
-        f'#!/bin/sh\ncase "$*" in *source-file*) {real} "$@"; touch {machine.folder}/made; sleep 5;; *) exec {real} "$@";; esac\n',
+        f'#!/bin/sh\ncase "$*" in *source-file*) {real} "$@"; touch {machine.folder}/made; sleep 5;; '
+        f'*) exec {real} "$@";; esac\n',
     )
     process = subprocess.Popen(
         machine.words("up", str(machine.manifest(THREE))),
@@ -466,7 +467,10 @@ def test_a_tmux_that_is_too_old(machine: Machine, version: str) -> None:
 
 def test_a_server_that_does_not_answer(machine: Machine) -> None:
     machine.agent("tmux", "#!/bin/sh\nexec sleep 1000\n")
-    code = "from fleet.tmux import Tmux\nfrom fleet.errors import TmuxFailed\ntry: Tmux().run('list-sessions', seconds=0.5)\nexcept TmuxFailed as e: print(e)\n"
+    code = (
+        "from fleet.tmux import Tmux\nfrom fleet.errors import TmuxFailed\n"
+        "try: Tmux().run('list-sessions', seconds=0.5)\nexcept TmuxFailed as e: print(e)\n"
+    )
     started = time.monotonic()
     done = subprocess.run(
         [machine.words()[0], "-c", code], env=machine.env, capture_output=True, text=True, timeout=60
@@ -570,7 +574,8 @@ def test_a_blueprint_of_two_teams(machine: Machine) -> None:
     path.write_text(
         "name: two\ndescription: d\nteams:\n"
         "  red: {mode: deliberate, room: r1, members: [{agent: a, model: anthropic/m}, {agent: helper}]}\n"
-        "  blue: {mode: deliberate, room: r2, layout: tiled, members: [{agent: a, model: anthropic/m}, {agent: b, model: openai/m}]}\n"
+        "  blue: {mode: deliberate, room: r2, layout: tiled, members: "
+        "[{agent: a, model: anthropic/m}, {agent: b, model: openai/m}]}\n"
     )
     machine.up(path, "--pings")
     listed = [line.split()[0] for line in machine.fleet("ps").stdout.splitlines()[1:]]
