@@ -560,8 +560,8 @@ def _refusal(body: bytes | memoryview, reason: str) -> RefusedRequest:
     import json
 
     try:
-        # JSON as the wire has it: no byte order mark, no NaN, no Infinity.
-        data = json.loads(str(body, "utf-8"), parse_constant=_no_constant)
+        # JSON as the wire has it: no byte order mark, no NaN, no Infinity; numbers of any length, none of them needed.
+        data = json.loads(str(body, "utf-8"), parse_constant=_no_constant, parse_int=len)
     except (ValueError, RecursionError) as problem:
         raise MalformedFrame(str(problem)) from None
     if not isinstance(data, dict):
