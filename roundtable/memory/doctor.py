@@ -59,7 +59,7 @@ def standing(place: Place, role: str | None) -> tuple[str, ...]:
     real = os.path.realpath(place.folder)
     led = f" (leads to {harmless_line(real)})" if real != str(place.folder) else ""
     kept = (
-        "built in" if place.command is None else f"the program `{harmless_line(shlex.join(place.command))}`"
+        "built in" if place.command is None else f"kept by `{harmless_line(shlex.join(place.command))}`"
     )
     if role == place.writer:
         may = "this session is the writer"
