@@ -78,6 +78,7 @@ class Document:
     unreadable: frozenset[KeyPath] = (
         frozenset()
     )  #: values that are among the problems: what they are says nothing
+    content: bytes = field(default=b"", repr=False)  #: what was parsed
 
     def problem(self, path: KeyPath, text: str) -> Problem:
         """Say ``text`` of ``path``, at its key or at the nearest enclosing key that is written there."""
@@ -149,10 +150,18 @@ def parse(content: bytes, *, name: str) -> Document:
     except (yaml.YAMLError, RecursionError) as error:
         raise _invalid(name, f"invalid YAML — {str(error)[:200]}") from error
     if node is None:
-        return Document(name, None, {}, {(): _START})
+        return Document(name, None, {}, {(): _START}, content=content)
     walk = _Walk(name)
     data = walk.value(node, ())
-    return Document(name, data, walk.keys, walk.values, tuple(walk.problems), frozenset(walk.unreadable))
+    return Document(
+        name,
+        data,
+        walk.keys,
+        walk.values,
+        tuple(walk.problems),
+        frozenset(walk.unreadable),
+        content,
+    )
 
 
 def _decode(content: bytes, name: str) -> str:

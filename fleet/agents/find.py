@@ -139,4 +139,8 @@ def _read(scope: Scope, path: Path, places: Places) -> FoundAgent | None:
         file = read_agent(path, shown=shown)
     except InvalidFile as error:
         return FoundAgent(path.stem, scope, path, shown, None, error.problems)
-    return None if file is None else FoundAgent(file.name, scope, path, shown, file, (*file.notes, *file.warnings))
+    return (
+        None
+        if file is None
+        else FoundAgent(file.name, scope, path, shown, file, (*file.notes, *file.warnings))
+    )

@@ -34,6 +34,11 @@ class Found:
     path: Path  #: as given on the command line; otherwise below one of the `Places`
     shadowed_by: Path | None = None  #: the file that its name means
 
+    def as_named(self, places: Places) -> Found:
+        """The same file as it is found by name, where a path on the command line named it."""
+        here = self.path.absolute()
+        return next((found for found in all_blueprints(places) if found.path == here), self)
+
 
 def look_up(word: str, places: Places | None) -> Found:
     """The path as given if something is there, else the first blueprint of that name.

@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
         "Print a blueprint with every default, and where each value is from.",
     ),
     "agents": ("fleet.cli.agents", "command", "List the agents, or what fills each seat of a blueprint."),
+    "trust": ("fleet.cli.trust", "command", "Trust a blueprint or an agent that came with a project."),
     "validate": ("fleet.cli.validate", "command", "Check blueprints and roles manifests."),
     "schema": ("fleet.cli.schema", "command", "Print a JSON Schema."),
     "roles": ("fleet.cli.roles", "command", "Print what would fan a team out, as a plan or a script."),

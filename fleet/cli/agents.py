@@ -83,14 +83,19 @@ def _agent(found: FoundAgent) -> dict[str, Any]:
 
 
 def _explain(opened: Opened, settings: Settings, runtime: str | None, *, as_json: bool) -> None:
+    from fleet.agents.find import read_agents
     from fleet.blueprint.not_built import not_built
+    from fleet.cli.opening import places_of
     from fleet.plan import PlanOptions, plan_seats
     from roundtable.harmless import harmless_line
 
     seated = plan_seats(
         opened.loaded, settings, PlanOptions(runtime=runtime), briefs=opened.briefs, skills=opened.skills
     )
-    seats = [_seat(opened, settings, team, seat) for team, of_team in seated.items() for seat in of_team]
+    catalogue = read_agents(places_of(settings))
+    seats = [
+        _seat(opened, catalogue, settings, team, seat) for team, of_team in seated.items() for seat in of_team
+    ]
     refused = [str(problem) for problem in not_built(opened.loaded)]
     if as_json:
         report = {
@@ -114,8 +119,10 @@ def _explain(opened: Opened, settings: Settings, runtime: str | None, *, as_json
         click.echo(harmless_line(f"fleet run refuses {problem}"))
 
 
-def _seat(opened: Opened, settings: Settings, team: str, seat: SeatPlan) -> dict[str, Any]:
-    found = opened.agents.get(seat.agent)
+def _seat(
+    opened: Opened, catalogue: AgentCatalogue, settings: Settings, team: str, seat: SeatPlan
+) -> dict[str, Any]:
+    found = catalogue.get(seat.agent)
     is_file = seat.agent in opened.loaded.agent_documents
     return {
         "team": team,

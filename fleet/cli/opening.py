@@ -7,21 +7,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fleet.agents.find import AgentCatalogue, read_agents, with_agents
-from fleet.agents.skills import Skill, find_skills
-from fleet.blueprint.briefs import read_briefs
 from fleet.blueprint.find import Found, look_up
-from fleet.blueprint.load import Loaded, load_blueprint
 from fleet.blueprint.places import Places
-from fleet.blueprint.variables import with_variables
-from fleet.blueprint.wording import in_order
+from fleet.yaml import read
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from fleet.agents.find import AgentCatalogue
+    from fleet.agents.skills import Skill
+    from fleet.blueprint.load import Loaded
     from fleet.settings import Settings
+    from fleet.yaml import Document
 
-__all__ = ["Opened", "known_runtime", "open_blueprint", "places_of", "settings_here"]
+__all__ = ["Opened", "known_runtime", "open_blueprint", "open_document", "places_of", "settings_here"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +28,10 @@ class Opened:
     """A blueprint with all that it points to, ready to become a plan."""
 
     found: Found
-    loaded: Loaded  #: with the agents from files that its members name
+    loaded: Loaded  #: its texts filled in, with the agents from files that its members name
     briefs: Mapping[str, str]
     skills: Mapping[str, Skill]
-    agents: AgentCatalogue  #: every agent file there is
+    agents: AgentCatalogue  #: the agent files; none where the blueprint defines all its agents itself
     warnings: tuple[str, ...]
 
 
@@ -50,12 +49,44 @@ def open_blueprint(
         UsageProblem: there is none, or a variable is not one of its own.
         InvalidFile: with every problem at once.
     """
-    places = places_of(settings)
-    found = look_up(word, places)
-    loaded, lacking = with_variables(
-        load_blueprint(found.path), variables, is_task_needed=is_task_needed, is_lenient=is_lenient
+    found = look_up(word, places_of(settings))
+    return open_document(
+        read(found.path, what="blueprint"),
+        found,
+        settings,
+        variables=variables,
+        is_task_needed=is_task_needed,
+        is_lenient=is_lenient,
     )
-    agents = read_agents(places)
+
+
+def open_document(
+    document: Document,
+    found: Found,
+    settings: Settings,
+    *,
+    variables: Sequence[str] = (),
+    is_task_needed: bool = True,
+    is_lenient: bool = False,
+) -> Opened:
+    """Do what `open_blueprint` does with a file that was found and read already."""
+    from fleet.agents.find import AgentCatalogue, read_agents, with_agents
+    from fleet.agents.skills import find_skills
+    from fleet.blueprint.briefs import read_briefs
+    from fleet.blueprint.load import validate_blueprint
+    from fleet.blueprint.variables import with_variables
+    from fleet.blueprint.wording import in_order
+
+    places = places_of(settings)
+    loaded, lacking = with_variables(
+        validate_blueprint(document, found.path),
+        variables,
+        is_task_needed=is_task_needed,
+        is_lenient=is_lenient,
+    )
+    blueprint = loaded.blueprint
+    named = {member.agent for team in blueprint.teams.values() for member in team.members}
+    agents = read_agents(places) if named - set(blueprint.agents) else AgentCatalogue((), ())
     loaded = with_agents(loaded, agents)
     skills, missing = find_skills(loaded, places)
     slips = [

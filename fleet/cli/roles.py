@@ -52,7 +52,7 @@ def command(
 
         _write(schema_text("roles"))
         return
-    text, said = output(Request(file, form, binary, session_name, layout, is_replacing=replace))
+    text, said = output(Request(file, form, binary, session_name, layout, is_replacing=replace, may_ask=True))
     for line in said:
         click.echo(line, err=True)
     _write(text)

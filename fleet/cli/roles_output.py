@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fleet.blueprint.find import Found
     from fleet.roles.launch import FanOut
 
 __all__ = ["FORMATS", "LAYOUTS", "Request", "fan_out_of", "missing_programs", "output"]
@@ -32,6 +33,7 @@ class Request(NamedTuple):
     layout: str | None = None  #: of `LAYOUTS`
     is_replacing: bool = False
     task: str | None = None  #: stands over the file's own
+    may_ask: bool = False  #: whether a person may be asked on the terminal
 
 
 def output(request: Request) -> tuple[str, tuple[str, ...]]:
@@ -85,7 +87,7 @@ def fan_out_of(request: Request) -> tuple[FanOut, tuple[str, ...]]:
     from fleet.roles.manifest import is_manifest, validate_manifest
     from fleet.yaml import read
 
-    path = _found(request.file)
+    path, found = _found(request.file)
     is_named_so = path.name.startswith("roles.") or ".roles." in path.name
     document = read(path, what="manifest" if is_named_so else "file")
     if is_manifest(document):
@@ -93,34 +95,42 @@ def fan_out_of(request: Request) -> tuple[FanOut, tuple[str, ...]]:
         fan_out = from_manifest(manifest, binary=request.binary, layout=request.layout, task=request.task)
         return fan_out, ()
     # Imported here: a manifest needs none of it, and it takes several times as long as all the rest.
-    from fleet.blueprint.load import validate_blueprint
+    from fleet.blueprint.find import Found
+    from fleet.blueprint.places import Scope
+    from fleet.cli.opening import open_document, settings_here
+    from fleet.cli.trust import require_trust
 
-    loaded = validate_blueprint(document, path)
-    fan_out = from_blueprint(loaded, binary=request.binary, layout=request.layout, task=request.task)
-    return fan_out, tuple(map(str, loaded.warnings))
+    settings = settings_here()
+    found = found or Found(path.name, Scope.PATH, path)
+    opened = open_document(document, found, settings, is_task_needed=request.task is None)
+    require_trust(opened, settings, may_ask=request.may_ask)
+    fan_out = from_blueprint(opened.loaded, binary=request.binary, layout=request.layout, task=request.task)
+    return fan_out, opened.warnings
 
 
-def _found(file: str | None) -> Path:
-    """The file that was named, or the one that lies here."""
+def _found(file: str | None) -> tuple[Path, Found | None]:
+    """The file that was named, or the one that lies here; and how it was found, if by name."""
     from fleet.errors import UsageProblem
 
     if file is not None:
         path = Path(file)
         if "/" not in file and "." not in file and not path.exists():
-            from fleet.blueprint.find import find_blueprint
+            from fleet.blueprint.find import look_up
+            from fleet.cli.opening import places_of, settings_here
 
-            return find_blueprint(file)
-        return path
+            found = look_up(file, places_of(settings_here()))
+            return found.path, found
+        return path, None
     for name in _FIRST:
         if Path(name).exists():
-            return Path(name)
+            return Path(name), None
     here = sorted(path for path in Path().glob("*.roles.yaml") if path.is_file())
     if len(here) == 1:
-        return here[0]
+        return here[0], None
     if len(here) > 1:
         raise UsageProblem(f"several manifests here: {', '.join(map(str, here))}", hint="name one of them")
     if _LAST.exists():
-        return _LAST
+        return _LAST, None
     raise UsageProblem(
         f"no roles manifest here: looked for {', '.join(_FIRST)}, *.roles.yaml and {_LAST}",
         hint="name a manifest or a blueprint: roles FILE",

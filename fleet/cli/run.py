@@ -55,6 +55,7 @@ def command(
     """
     from fleet.cli.foreground import Foreground, deadline_span, result_file, run_folder, task_text
     from fleet.cli.opening import known_runtime, open_blueprint
+    from fleet.cli.trust import require_trust
     from fleet.plan import PlanOptions, make_plan
     from fleet.report.plan import plan_text
     from fleet.runs.folder import new_run_id
@@ -82,5 +83,6 @@ def command(
             json.dumps(data, indent=2, ensure_ascii=False) if is_json else foreground.show(plan_text(plan))
         )
         return 0
+    require_trust(opened, settings)
     result = foreground.carry_out(plan, output=folder)
     return foreground.finish(result, is_json=is_json, json_file=file)

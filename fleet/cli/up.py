@@ -76,7 +76,7 @@ def command(
 
     look_seconds = _look_seconds(wait)
     start = _start()
-    found, warnings = fan_out_of(Request(file, "tmux", binary, name, layout, task=task))
+    found, warnings = fan_out_of(Request(file, "tmux", binary, name, layout, task=task, may_ask=True))
     session = _session_name(name, found)
     for line in (*warnings, *missing_programs(found, "tmux"), *_missing_folders(found)):
         click.echo(line, err=True)
