@@ -19,7 +19,6 @@ import anyio
 from ..errors import Refused, RoundtableError, UsageProblem
 from ..harmless import harmless_line
 from ..said import Said
-from ..texts import count
 from .answers import MAX_ANSWER_CHARS, Answer, answer, floored_answer_chars
 from .backend import ask_program, program_seconds
 from .doctor import Report, examine, nothing_there, standing
@@ -32,6 +31,7 @@ from .ingest import Ingested, ingest
 from .passages import Passage
 from .place import Place
 from .scan import scan
+from .wording import count
 from .words import Question
 
 __all__ = ["ACTIONS", "Memory"]

@@ -15,7 +15,6 @@ from typing import Any
 
 from ..errors import MemoryFailed
 from ..harmless import harmless_line
-from ..texts import count
 from .files import MAX_READ_PAGE_BYTES, SOURCES_PAGE, Searched, is_page, searched
 from .folder import Folder
 from .history import GitState
@@ -23,6 +22,7 @@ from .index import INDEX, Index, has_fts5
 from .pages import Page
 from .place import RAW, WIKI, Place
 from .sources import ingested_hashes
+from .wording import count, some
 
 __all__ = ["Report", "examine", "nothing_there", "standing"]
 
@@ -58,9 +58,7 @@ def standing(place: Place, role: str | None) -> tuple[str, ...]:
     folder = harmless_line(str(place.folder))
     real = os.path.realpath(place.folder)
     led = f" (leads to {harmless_line(real)})" if real != str(place.folder) else ""
-    kept = (
-        "built in" if place.command is None else f"kept by `{harmless_line(shlex.join(place.command))}`"
-    )
+    kept = "built in" if place.command is None else f"kept by `{harmless_line(shlex.join(place.command))}`"
     if role == place.writer:
         may = "this session is the writer"
     else:
@@ -189,9 +187,7 @@ def _check_folder(folder: Folder, problems: list[tuple[str, str]]) -> None:
 def _waiting(paths: list[str]) -> str:
     if not paths:
         return ""
-    shown = ", ".join(harmless_line(path)[:120] for path in paths[:_SHOWN])
-    more = f" +{len(paths) - _SHOWN}" if paths[_SHOWN:] else ""
-    return f"; not ingested: {shown}{more}"
+    return f"; not ingested: {some(paths, _SHOWN)}"
 
 
 def _size(number: int) -> str:

@@ -17,11 +17,11 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 
-from ..texts import count
 from .files import MAX_READ_PAGE_BYTES, is_page, searched
 from .folder import Folder
 from .ingest import Ingested
 from .pages import Page
+from .wording import count, some
 from .words import content_words, same_fact_key
 
 __all__ = ["related_pages", "tend"]
@@ -158,15 +158,10 @@ def _told(pages: int, merged: dict[str, int], linked: list[str], skipped: list[s
     parts: list[str] = []
     if merged:
         each = [f"{path} ({gone})" for path, gone in merged.items()]
-        parts.append(f"{count(sum(merged.values()), 'duplicate fact')} merged in {_names(each)}")
+        parts.append(f"{count(sum(merged.values()), 'duplicate fact')} merged in {some(each, _SHOWN_NAMES)}")
     if linked:
-        parts.append(f"links of {count(len(linked), 'page')} changed: {_names(linked)}")
+        parts.append(f"links of {count(len(linked), 'page')} changed: {some(linked, _SHOWN_NAMES)}")
     text += f"{'; '.join(parts) or 'nothing to change'}."
     if skipped:
-        text += f" Left alone because too large or not UTF-8: {_names(skipped)}."
+        text += f" Left alone because too large or not UTF-8: {some(skipped, _SHOWN_NAMES)}."
     return text
-
-
-def _names(names: list[str]) -> str:
-    more = f" +{len(names) - _SHOWN_NAMES}" if names[_SHOWN_NAMES:] else ""
-    return ", ".join(names[:_SHOWN_NAMES]) + more

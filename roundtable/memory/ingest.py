@@ -19,7 +19,6 @@ from hashlib import sha256
 
 from ..errors import MemoryFailed, UsageProblem
 from ..harmless import harmless_line
-from ..texts import count
 from ..transcript import Entry
 from .facts import Fact, facts_of_conversation, facts_of_text
 from .files import MAX_READ_PAGE_BYTES, SOURCES_PAGE, is_page, searched
@@ -28,6 +27,7 @@ from .pages import MAX_PAGE_BYTES, Page, day_of, page_name, topic_of
 from .passages import Conversation, conversation, paragraphs
 from .place import RAW, WIKI
 from .sources import EMPTY_SOURCES, ingested_hashes, with_source
+from .wording import count, some
 from .words import same_fact_key
 
 __all__ = ["MAX_NEW_FACTS", "Ingested", "ingest"]
@@ -129,9 +129,7 @@ def ingest(folder: Folder, path: str) -> Ingested:
     kinds = Counter(fact.kind for fact in new)
     told = ", ".join(count(number, kind) for kind, number in sorted(kinds.items()))
     found = f"{count(len(new), 'new fact')}{f' ({told})' if told else ''}"
-    places = ", ".join(pages[:_SHOWN_NAMES]) + (
-        f" +{len(pages) - _SHOWN_NAMES}" if pages[_SHOWN_NAMES:] else ""
-    )
+    places = some(pages, _SHOWN_NAMES)
     read = count(reading.messages, "message") if reading.is_conversation else "text"
     at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     with folder.replacing(SOURCES_PAGE) as file:
@@ -167,9 +165,8 @@ def _hash(folder: Folder, path: str) -> str:
                     )
             return digest.hexdigest()
     except FileNotFoundError:
-        names = [harmless_line(name)[:120] for name in searched(folder).raw]
-        more = f" +{len(names) - _SHOWN_NAMES}" if names[_SHOWN_NAMES:] else ""
-        there = f"{RAW}/ has {', '.join(names[:_SHOWN_NAMES])}{more}" if names else f"{RAW}/ is empty"
+        names = searched(folder).raw
+        there = f"{RAW}/ has {some(names, _SHOWN_NAMES)}" if names else f"{RAW}/ is empty"
         raise UsageProblem(
             f"there is no {harmless_line(path)} in {folder.path}", hint=f"{there}; export a room first"
         ) from None
