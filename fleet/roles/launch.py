@@ -54,7 +54,6 @@ class Launch(NamedTuple):
     is_native: bool  #: whether that is the runtime's own command line, or the reference's for ``--binary``
     is_attached: bool  #: whether the program gets the tools of the room; if not it has the shell commands
     settings: Mapping[str, str]  #: variables that attach the room; none is a secret
-    files: Mapping[str, str]  #: the same by a file: the variable that holds its path -> its text
     notes: tuple[str, ...]  #: what a pane without an agent says first
     footer: str
     brief: str  #: ``""`` for none
@@ -69,6 +68,11 @@ class Launch(NamedTuple):
     def words(self) -> tuple[str, ...]:
         """The argv with its texts in full."""
         return tuple(word.text if isinstance(word, Text) else word for word in self.argv)
+
+    @property
+    def following(self) -> tuple[str, ...]:
+        """What follows the room where no agent sits."""
+        return ("roundtable", "tail", "--wait", self.room)
 
     @property
     def full_model(self) -> str | None:
@@ -144,7 +148,6 @@ def from_manifest(
                 is_native=binary is None,
                 is_attached=is_attached,
                 settings=started.env,
-                files=started.files,
                 notes=(),
                 footer=footer,
                 brief=brief,
@@ -257,7 +260,6 @@ def _of_seat(
         is_native=binary is None,
         is_attached=is_attached,
         settings=started.env,
-        files=started.files,
         notes=() if started.argv else _notes(seat.name, choice, command, loaded, team_name),
         footer=footer,
         brief=brief,

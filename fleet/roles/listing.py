@@ -48,7 +48,6 @@ def _launch(launch: Launch, window: Window) -> dict[str, object]:
         "reason": launch.reason,
         "tools": launch.is_attached,
         "env": {"FLEET_SEAT": launch.name, **launch.settings, **_starred(launch)},
-        "files": dict(launch.files),
         "notes": list(launch.notes),
         "window": window.name,
         "layout": window.layout,

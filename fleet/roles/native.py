@@ -1,11 +1,10 @@
 """How an interactive agent CLI is started with its model, its brief, its first prompt and the tools of its room.
 
-Pure. Long texts are `Text` values in the argv; whoever writes a script puts them into files. Flags, variables and
-files were tried with Claude Code 2.1, Codex 0.171, Gemini CLI 0.61, OpenCode 1.18, pi 1.6 and Copilot CLI 1.0.
+Pure. Long texts are `Text` values in the argv; whoever writes a script puts them into files. Flags and variables were
+tried with Claude Code 2.1, Codex 0.171, Gemini CLI 0.61, OpenCode 1.18, pi 1.6 and Copilot CLI 1.0.
 
-The room is attached as an MCP server of the CLI, by a flag, a variable or a file that the variable names: never by
-the user's own settings. Where none of these is possible (`ATTACHABLE` lacks the CLI) the role speaks with the shell
-commands that its footer names.
+The room is attached as an MCP server of the CLI, by a flag or a variable: never by the user's own settings. Where
+neither is possible (`ATTACHABLE` lacks the CLI) the role speaks with the shell commands that its footer names.
 """
 
 from __future__ import annotations
@@ -32,9 +31,15 @@ __all__ = [
 
 #: Runtimes that have a screen of their own.
 NATIVE = frozenset({"claude", "codex", "gemini", "opencode", "pi", "copilot"})
-#: Those that take an MCP server without a change of the user's own files; pi reads its agent folder and the project's.
-ATTACHABLE = NATIVE - {"pi"}
+#: Those that take an MCP server without a change of the user's own files. pi reads its agent folder and the project's.
+#: Gemini would read a file named by a variable, but only if root owns it and every folder above it.
+ATTACHABLE = NATIVE - {"gemini", "pi"}
 
+#: What `roundtable` may find in its environment; each counts as unset when it is not there.
+_VARIABLES = (
+    *("FLEET_HOME", "XDG_RUNTIME_DIR"),
+    *("ROUNDTABLE_MEMORY_DIR", "ROUNDTABLE_MEMORY_WRITER_ROLE", "ROUNDTABLE_MEMORY_COMMAND"),
+)
 #: A brief travels in one argument of a command, with a footer and quotes.
 MAX_BRIEF_BYTES = 100_000
 #: Bytes of one argument, as Linux limits it: 32 pages of 4 KiB with the final NUL.
@@ -63,7 +68,6 @@ class Native(NamedTuple):
 
     argv: tuple[str | Text, ...] = ()  #: program first; ``()`` for a runtime without a screen of its own
     env: Mapping[str, str] = MappingProxyType({})  #: variables it needs; none is a secret
-    files: Mapping[str, str] = MappingProxyType({})  #: the variable that holds the path of a file -> its text
 
 
 def native(
@@ -80,7 +84,6 @@ def native(
     qualified = f"{provider}/{model}" if provider and model else model
     server = ["mcp", "--as", seating.name, "--room", seating.room]
     flags: tuple[str | Text, ...]
-    argv: tuple[str | Text, ...]
     match runtime:
         case "claude":
             # Its tools would be deferred, and so unseen, without `alwaysLoad`. Both flags take several values: another
@@ -98,10 +101,7 @@ def native(
                 return Native(("codex", *flags, *extra, "--", both))
             return Native(("codex", *flags, "-c", told, *extra, "--", first))
         case "gemini":
-            settings = {"command": "roundtable", "args": server, "trust": True}
-            text = json.dumps({"mcpServers": {"roundtable": settings}}, indent=2)
-            argv = ("gemini", *_model("-m", model), *extra, "-i", both)
-            return Native(argv, files={"GEMINI_CLI_SYSTEM_SETTINGS_PATH": text})
+            return Native(("gemini", *_model("-m", model), *extra, "-i", both))
         case "opencode":
             config = {"type": "local", "command": ["roundtable", *server], "enabled": True}
             env = {"OPENCODE_CONFIG_CONTENT": _json({"mcp": {"roundtable": config}})}
@@ -148,8 +148,16 @@ def _json(value: object) -> str:
 
 def _codex_server(words: list[str]) -> str:
     """One override of Codex's configuration; names of seats and rooms need no escapes."""
-    settings = f'command="roundtable",args={_json(words)},required=true,default_tools_approval_mode="approve"'
-    return f"mcp_servers.roundtable={{{settings}}}"
+    settings = {
+        "command": "roundtable",
+        "args": words,
+        # Codex hands nothing but the usual variables down.
+        "env_vars": list(_VARIABLES),
+        "required": True,
+        "default_tools_approval_mode": "approve",
+    }
+    inside = ",".join(f"{name}={_json(value)}" for name, value in settings.items())
+    return f"mcp_servers.roundtable={{{inside}}}"
 
 
 def _toml(text: str) -> str:

@@ -55,8 +55,8 @@ def render(fan_out: FanOut) -> str:
 def _command(launch: Launch) -> str | None:
     """What a terminal runs, or ``None`` if it does not stand in a command line."""
     if not launch.argv:
-        return f"roundtable tail {launch.room}"
-    if launch.files or launch.env:
+        return " ".join(launch.following)
+    if launch.env:
         return None
     settings = [f"{name}={quote(value)}" for name, value in variables(launch).items()]
     enter = f"cd {quote(str(launch.cwd))} && " if launch.is_cwd_explicit else ""

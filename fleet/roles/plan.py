@@ -62,7 +62,6 @@ def _role(launch: Launch) -> list[str]:
         *(f"          {line}" for line in rest),
     ]
     lines += [f"  env     {_variable(name, value)}" for name, value in launch.settings.items()]
-    lines += [f"  file    {name}: {printable(' '.join(text.split()))}" for name, text in launch.files.items()]
     if launch.env:
         from fleet.settings import is_secret  # what it imports takes longer than everything else here
 
@@ -73,7 +72,7 @@ def _role(launch: Launch) -> list[str]:
 
 def _command(launch: Launch) -> list[str]:
     """The command line; its texts may have lines of their own."""
-    words = launch.argv or ("roundtable", "tail", launch.room)
+    words = launch.argv or launch.following
     first, *rest = " ".join(map(_word, words)).split("\n")
     return [f"  command {printable(first)}", *map(printable, rest)]
 

@@ -30,9 +30,6 @@ PATH = "path"
 #: ``FLEET_HOME`` of who asks, empty if unset: where the rooms are.
 HOME = "home"
 
-#: Seconds between two tries to follow a room that does not exist yet.
-_FOLLOW_SECONDS = 5
-
 #: A shell reads the file one `if` at a time and is gone at its own.
 _HEAD = """\
 # The empty line first: tmux scrolls a dead pane up by one.
@@ -52,13 +49,11 @@ def folder_files(launches: Iterable[Launch], *, is_default_entered: bool = True)
 
     With ``is_default_entered`` false a launch stays where it is started unless the file says its working directory.
     """
-    numbered = list(enumerate(launches, start=1))
-    seats = [_seat(number, launch, is_default_entered=is_default_entered) for number, launch in numbered]
-    files = {SEATS: _HEAD + "\n".join(seats)}
-    for number, launch in numbered:
-        for index, text in enumerate(launch.files.values()):
-            files[_beside(number, index)] = text
-    return files
+    seats = [
+        _seat(number, launch, is_default_entered=is_default_entered)
+        for number, launch in enumerate(launches, start=1)
+    ]
+    return {SEATS: _HEAD + "\n".join(seats)}
 
 
 def _seat(number: int, launch: Launch, *, is_default_entered: bool) -> str:
@@ -69,7 +64,6 @@ def _seat(number: int, launch: Launch, *, is_default_entered: bool) -> str:
         lines.append(f"cd -- {folder} 2>/dev/null || stay {lost} {folder}")
     lines.append(f"export FLEET_SEAT={quote(launch.name)}")
     lines += [f"export {name}={quote(value)}" for name, value in launch.settings.items()]
-    lines += [f'export {name}="$here/{_beside(number, index)}"' for index, name in enumerate(launch.files)]
     lines += [f"export {name}={quote(value)}" for name, value in launch.env.items()]
     if launch.argv:
         lines += _agent(launch)
@@ -99,16 +93,10 @@ def _agent(launch: Launch) -> list[str]:
 
 def _follower(launch: Launch) -> list[str]:
     """Lines that say what a run would seat here, and follow the room."""
-    follow = f"roundtable tail {launch.room}"
+    follow = " ".join(launch.following)
     missing = quote(f"To follow the room, roundtable must be on PATH: {follow}")
     return [
         f"printf '%s\\n' '' {quoted(launch.notes)} ''",
         f"has roundtable || stay {missing}",
-        # It ends while there is no room, and when the broker goes; every look costs a start of Python.
-        f"while :; do {follow} 2>/dev/null; sleep {_FOLLOW_SECONDS}; done",
+        f"exec {follow}",
     ]
-
-
-def _beside(number: int, index: int) -> str:
-    """The name of a file that one launch needs."""
-    return f"settings-{number}" if index == 0 else f"settings-{number}-{index}"

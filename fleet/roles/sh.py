@@ -58,12 +58,9 @@ def _paragraph(number: int, launch: Launch, files: dict[str, str]) -> str:
     about = f"\n# {launch.name} in #{launch.room}, {_one_line(launch.full_model or launch.runtime)}\n"
     if not launch.argv:
         notes = "".join(f"# {_one_line(note)}\n" for note in launch.notes)
-        return f"{about}{notes}roundtable tail {launch.room}\n"
+        return f"{about}{notes}{' '.join(launch.following)}\n"
     words = [_word(number, word, files) for word in launch.argv]
     settings = [f"{name}={quote(value)}" for name, value in variables(launch).items()]
-    for name, text in launch.files.items():
-        files[f"{number}-{name}"] = text
-        settings.append(f'{name}="$dir/{number}-{name}"')
     entering = quote(str(launch.cwd)) if launch.cwd else '"${start:-.}"'
     return f"{about}cd {entering} && {' '.join([*settings, *words])}\n"
 
