@@ -1,176 +1,222 @@
-"""What a post costs the broker, against the least that must be done: the same frames sent back and as many words
-to the other members, over the same kind of socket (``echo.py``).
+"""What a room costs, against the least that must be done for it (``servers.bound``) and, where one is named, against
+another broker of the same messages.
 
-CPU is the server's own, from the kernel's accounting (Linux), and the figure least hurt by other load.
+Every round measures every server in turn, and a ratio is the median of the rounds' own. CPU is the server's, from the
+kernel's accounting (Linux), and the figure least hurt by other load. Wall times hold the share of the load, which is
+one Python process: above some 100,000 posts a second it is the slower side.
+
+Goals are those of the project, not what was once measured: limits against C where there is a compiler, against another
+broker where ``BENCH_BROKER`` names one, and in megabytes and milliseconds.
 """
 
 from __future__ import annotations
 
-import json
+import itertools
 import os
-import selectors
-import socket
+import resource
+import shutil
+import signal
 import statistics
-import struct
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 
-#: Rounds, broker and echo in turn.
+import anyio
+
+from roundtable.client import reach
+from roundtable.home import Home
+
+from .load import Crew
+from .servers import Server, bound, bound_command, broker, other
+
+__all__ = ["run"]
+
 ROUNDS = 9
+CROWD_ROUNDS = 3
 
-#: Members of the room, who all post.
-MEMBERS = 8
+#: What is measured, and the most it may be of the bound in C and of another broker.
+_GOALS: dict[str, tuple[float | None, float | None]] = {
+    "pipelined: CPU per post": (4.0, 0.30),
+    "pipelined: time per post": (None, 1 / 3),
+    "8 posters in turn: CPU per post": (None, 0.5),
+    "8 posters in turn: round trip p99": (None, 0.35),
+    "one poster: CPU per post": (None, None),
+    "one poster: round trip p50": (None, 1.0),
+    "one poster: round trip p99": (None, 0.35),
+    "one poster: activity p50": (None, 0.9),
+    "one poster: activity p99": (None, 0.35),
+    "fetch of 500: p50": (1.7, 0.4),
+    "256 members, pipelined: CPU per post": (None, 0.1),
+    "1,000 members, pipelined: CPU per post": (None, 0.1),
+}
 
-#: Posts one member has on the way.
-WINDOW = 32
+_rooms = itertools.count()
 
-PIPELINED_WINDOWS = 12
-CLOSED_POSTS = 1500
-
-TEXT = "x" * 600
+Row = tuple[str, float, float | None]
+ResultT = TypeVar("ResultT")
 
 
-def run() -> list[tuple[str, float, float | None]]:
-    """Rows of label, ratio and goal; medians over interleaved rounds."""
+def run() -> Iterator[Row]:
+    """Rows of label, value and goal."""
+    _raise_descriptor_limit()
+    with _folder() as folder:
+        yield from _against_others(folder)
+    with _folder() as folder:
+        yield from _memory(folder)
+    yield from _crowd()
+    yield from _cold_start()
+
+
+def _against_others(folder: Path) -> Iterator[Row]:
+    """Our broker and the others under the same load."""
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="fl-", dir="/tmp")))
-        home = folder / "home"
-        broker = stack.enter_context(
-            _server("-m", "roundtable.serve", "--home", str(home), "--grace", "60", "--ready-fd", "{}")
-        )
-        echo = stack.enter_context(
-            _server(str(Path(__file__).with_name("echo.py")), str(folder / "echo"), "{}")
-        )
-        sides = [
-            _Side(broker.pid, home / "roundtable" / "broker.sock", b'"type":"posted"'),
-            _Side(echo.pid, folder / "echo", b'"type": "post"'),
-        ]
-        for side in sides:
-            side.connect(is_room=side is sides[0])
-        rows: dict[str, list[float]] = {}
+        ours = stack.enter_context(broker(folder))
+        least = stack.enter_context(bound(folder, *bound_command(folder)))
+        another = stack.enter_context(other())
+        servers = [ours, least, *([another] if another else [])]
+        crews = {
+            server.label: [
+                stack.enter_context(Crew(server.path, room=f"bench-{next(_rooms)}", members=members))
+                for members in (8, 256, 1000)
+            ]
+            for server in servers
+        }
+        rounds: list[dict[str, dict[str, float]]] = []
         for turn in range(ROUNDS):
-            measured = [side.measure() for side in (sides if turn % 2 else reversed(sides))]
-            ours, bare = measured if turn % 2 else reversed(measured)
-            for name in ours:
-                rows.setdefault(name, []).append(ours[name] / bare[name] if bare[name] else float("nan"))
-        for side in sides:
-            side.close()
-    # No goals: a limit that was read off the measurement it judges would only ever agree with it.
-    return [(f"broker / echo: {name}", statistics.median(values), None) for name, values in rows.items()]
+            # Each has its turn at each place.
+            order = servers[turn % len(servers) :] + servers[: turn % len(servers)]
+            rounds.append({server.label: _measure(server, *crews[server.label]) for server in order})
+    for name, (to_least, to_another) in _GOALS.items():
+        told = statistics.median(found[ours.label][name] for found in rounds)
+        yield f"{name}, microseconds (told)", told * 1e6, None
+        goal = to_least if least.label == "C" else None
+        yield f"{name}, times {least.label}", _ratio(rounds, ours, least, name), goal
+        if another is not None:
+            yield f"{name}, times the other broker", _ratio(rounds, ours, another, name), to_another
 
 
-@dataclass
-class _Side:
-    """One server under the same load as the other."""
-
-    pid: int
-    path: Path
-    mark: bytes  #: in every answer, once
-    ends: list[socket.socket] = field(default_factory=list)
-
-    def connect(self, *, is_room: bool) -> None:
-        for number in range(MEMBERS):
-            end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            end.connect(str(self.path))
-            self.ends.append(end)
-            if is_room:
-                end.sendall(_frame(type="register", name=f"m{number}", requestId="r"))
-                end.sendall(_frame(type="join", room="bench", requestId="j"))
-                _await(end, b'"type":"joined"', 1)
-        self.post = _frame(type="post", requestId="1", room="bench", text=TEXT)
-
-    def close(self) -> None:
-        for end in self.ends:
-            end.close()
-
-    def measure(self) -> dict[str, float]:
-        found = {}
-        count = MEMBERS * WINDOW * PIPELINED_WINDOWS
-        cpu, start = _cpu_seconds(self.pid), time.perf_counter()
-        for _ in range(PIPELINED_WINDOWS):
-            self._windows()
-        found["pipelined, wall per post"] = (time.perf_counter() - start) / count
-        found["pipelined, CPU per post"] = (_cpu_seconds(self.pid) - cpu) / count
-
-        # Alone in the loop; what the others are told stays in their sockets and is read afterwards.
-        cpu, times = _cpu_seconds(self.pid), []
-        for _ in range(CLOSED_POSTS):
-            start = time.perf_counter()
-            self.ends[0].sendall(self.post)
-            _await(self.ends[0], self.mark, 1)
-            times.append(time.perf_counter() - start)
-        found["one poster, CPU per post"] = (_cpu_seconds(self.pid) - cpu) / CLOSED_POSTS
-        found["one poster, round trip p50"] = statistics.median(times)
-        found["one poster, round trip p99"] = statistics.quantiles(times, n=100)[98]
-        for end in self.ends:
-            _drain(end)
-        return found
-
-    def _windows(self) -> None:
-        """Every member sends a window at once; return when all answers are there."""
-        left = dict.fromkeys(self.ends, WINDOW)
-        tails = dict.fromkeys(self.ends, b"")
-        with selectors.DefaultSelector() as selector:
-            for end in self.ends:
-                selector.register(end, selectors.EVENT_READ)
-                end.sendall(self.post * WINDOW)
-            while any(left.values()):
-                for key, _ in selector.select():
-                    end = key.fileobj
-                    assert isinstance(end, socket.socket)
-                    data = tails[end] + end.recv(1 << 16)
-                    left[end] -= data.count(self.mark)
-                    # Short enough to hold no whole mark, long enough for the beginning of one.
-                    tails[end] = data[-(len(self.mark) - 1) :]
+def _ratio(rounds: list[dict[str, dict[str, float]]], one: Server, to: Server, name: str) -> float:
+    return statistics.median(
+        found[one.label][name] / found[to.label][name] if found[to.label][name] else float("nan")
+        for found in rounds
+    )
 
 
-def _frame(**keys: object) -> bytes:
-    body = json.dumps(keys).encode()
-    return struct.pack(">I", len(body)) + body
+def _measure(server: Server, few: Crew, many: Crew, most: Crew) -> dict[str, float]:
+    found: dict[str, float] = {}
+    posts = 4096
+    cpu, seconds, _ = _spent(server, lambda: few.pipelined(posts))
+    found["pipelined: CPU per post"], found["pipelined: time per post"] = cpu / posts, seconds / posts
+
+    posts = 2400
+    cpu, _, took = _spent(server, lambda: few.closed(posts))
+    found["8 posters in turn: CPU per post"] = cpu / posts
+    found["8 posters in turn: round trip p99"] = statistics.quantiles(took, n=100)[98]
+
+    posts = 600
+    cpu, _, (answered, told) = _spent(server, lambda: few.alone(posts))
+    found["one poster: CPU per post"] = cpu / posts
+    for name, times in (("round trip", answered), ("activity", told)):
+        found[f"one poster: {name} p50"] = statistics.median(times)
+        found[f"one poster: {name} p99"] = statistics.quantiles(times, n=100)[98]
+
+    found["fetch of 500: p50"] = statistics.median(few.fetches(60))
+    for crew, members, posts in ((many, "256", 2048), (most, "1,000", 1024)):
+        cpu, _, _ = _spent(server, lambda crew=crew, posts=posts: crew.pipelined(posts))  # type: ignore[misc]
+        found[f"{members} members, pipelined: CPU per post"] = cpu / posts
+        crew.drain()
+    return found
 
 
-def _await(end: socket.socket, mark: bytes, count: int) -> None:
-    tail = b""
-    while count > 0:
-        data = tail + end.recv(1 << 16)
-        count -= data.count(mark)
-        tail = data[-(len(mark) - 1) :]
+def _spent(server: Server, work: Callable[[], ResultT]) -> tuple[float, float, ResultT]:
+    """CPU of the server, time on the wall, and what ``work`` gives."""
+    cpu, start = server.cpu_seconds(), time.perf_counter()
+    result = work()
+    return server.cpu_seconds() - cpu, time.perf_counter() - start, result
 
 
-def _drain(end: socket.socket) -> None:
-    end.setblocking(False)
-    try:
-        while end.recv(1 << 16):
-            pass
-    except BlockingIOError:
-        pass
-    end.setblocking(True)
+def _memory(folder: Path) -> Iterator[Row]:
+    """What a broker holds at its start, for members who do nothing, and at the most."""
+    with broker(folder) as server:
+        start = server.resident_mb()
+        with Crew(server.path, room="idle", members=1000):
+            idle = server.resident_mb()
+    with broker(folder) as server, Crew(server.path, room="flood", members=8) as crew:
+        crew.flood(10_000)
+        peak = server.peak_mb()
+    yield "memory at start, MB", start, 28
+    yield "memory of one of 1,000 idle members, KB", (idle - start) * 1024 / 1000, 8
+    yield "memory at the most, 10,000 posts on their way at once, MB", peak, 40
 
 
-def _cpu_seconds(pid: int) -> float:
-    """Time the server has computed; 0 where the system does not tell."""
-    if sys.platform != "linux":
-        return 0.0
-    tasks = Path(f"/proc/{pid}/task").iterdir()
-    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
+def _crowd() -> Iterator[Row]:
+    """1,000 members of whom ten never read, against the same without the ten."""
+    posts = 10_000
+    ratios, peaks, waits = [], [], []
+    for _ in range(CROWD_ROUNDS):
+        cpu = {}
+        for silent in (0, 10):
+            with (
+                _folder() as folder,
+                broker(folder) as server,
+                Crew(server.path, room="crowd", members=990 + silent, silent=silent) as crew,
+            ):
+                cpu[silent], _, longest = _spent(server, lambda crew=crew: crew.crowded(posts))  # type: ignore[misc]
+                if silent:
+                    waits.append(longest)
+                    peaks.append(server.peak_mb())
+        ratios.append(cpu[10] / cpu[0] if cpu[0] else float("nan"))
+    yield "1,000 members, ten never read: memory at the most, MB", max(peaks), 64
+    yield "1,000 members, ten never read: CPU per post, times without the ten", statistics.median(ratios), 1.3
+    yield "1,000 members, ten never read: longest wait of a reader, seconds", max(waits), 1
+
+
+def _cold_start() -> Iterator[Row]:
+    """From a client that finds no broker to its first post answered."""
+    cold, interpreter = [], []
+    for _ in range(ROUNDS):
+        cold.append(_seconds_to_first_post())
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-c", "import asyncio"], check=True)
+        interpreter.append(time.perf_counter() - start)
+    ratios = [one / to for one, to in zip(cold, interpreter, strict=True)]
+    yield "cold start to the first answered post, milliseconds", statistics.median(cold) * 1000, 100
+    yield "cold start, times `python -c 'import asyncio'` (told)", statistics.median(ratios), None
+
+
+def _seconds_to_first_post() -> float:
+    async def post(home: Home) -> float:
+        start = time.perf_counter()
+        async with await reach(home, name="ann", grace_seconds=0.5) as client:
+            await client.join("cold")
+            await client.post("cold", "x")
+            return time.perf_counter() - start
+
+    with _folder() as folder:
+        home = Home(folder / "home")
+        seconds = anyio.run(post, home)
+        with suppress(OSError, ValueError):
+            os.kill(int(home.pid.read_text()), signal.SIGTERM)
+        while home.pid.exists():
+            time.sleep(0.01)
+    return seconds
 
 
 @contextmanager
-def _server(*words: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A Python program that says on a descriptor, put in place of ``{}``, when it serves."""
-    ready, writable = os.pipe()
-    command = [sys.executable, *(word.format(writable) for word in words)]
-    with subprocess.Popen(command, pass_fds=(writable,), stderr=subprocess.DEVNULL) as process:
-        os.close(writable)
-        try:
-            with os.fdopen(ready, "rb") as pipe:
-                assert pipe.readline() == b"ready\n"
-            yield process
-        finally:
-            process.terminate()
+def _folder() -> Iterator[Path]:
+    path = Path(tempfile.mkdtemp(prefix="fl-", dir="/tmp"))
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _raise_descriptor_limit() -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
