@@ -58,6 +58,12 @@ class DatabaseFile:
         self._version = version
         if not self._place.parent.is_dir():
             raise StoreUnavailable(path, "its folder does not exist", hint="make the folder first")
+        if not os.access(self._place.parent, os.W_OK | os.X_OK):
+            raise StoreUnavailable(
+                path,
+                "its folder cannot be written, and a log must lie beside it",
+                hint=f"mend that, or {_ELSEWHERE}",
+            )
         if not self._place.exists():
             self._make(tables)
         self._check_owner()
@@ -146,16 +152,17 @@ class DatabaseFile:
 
     def _check_header(self) -> None:
         """Look that it is one of ours, without SQLite, which might change it."""
-        # A pipe must not be waited for. And all of this comes before SQLite has it: closing any descriptor of a file
-        # lets go of the locks this process holds on it.
-        descriptor = os.open(self._place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        if self._place.is_dir():
+            raise StoreUnavailable(self.path, "it is a folder", hint="name a file in it")
+        # Opened for writing to learn whether it may be written; SQLite would make do without and fail later. A pipe
+        # must not be waited for. And all of this comes before SQLite has it: closing any descriptor of a file lets go
+        # of the locks that this process holds on it.
+        descriptor = os.open(self._place, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             mode = os.fstat(descriptor).st_mode
             header = os.read(descriptor, _HEADER_BYTES) if stat.S_ISREG(mode) else b""
         finally:
             os.close(descriptor)
-        if stat.S_ISDIR(mode):
-            raise StoreUnavailable(self.path, "it is a folder", hint="name a file in it")
         if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
             raise StoreUnavailable(
                 self.path,

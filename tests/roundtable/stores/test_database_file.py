@@ -189,9 +189,22 @@ def test_what_cannot_be_used_is_told_and_left(
 def test_a_file_without_the_rights_is_told_and_left(path: Path, mode: int) -> None:
     write(path)
     path.chmod(mode)
-    with pytest.raises(StoreUnavailable, match=r"Permission denied|readonly"):
+    with pytest.raises(StoreUnavailable, match="Permission denied"):
         open_file(path)
     assert stat.S_IMODE(path.stat().st_mode) == mode
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads and writes everything")
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_folder_that_cannot_be_written_is_told(path: Path, is_there: bool) -> None:
+    if is_there:
+        write(path)
+    path.parent.chmod(0o500)
+    try:
+        with pytest.raises(StoreUnavailable, match="folder cannot be written"):
+            open_file(path)
+    finally:
+        path.parent.chmod(0o700)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
