@@ -149,7 +149,7 @@ class _Door:
         finally:
             self._inside -= 1
             self._used_at = anyio.current_time()
-        if scope["method"] == "DELETE" and status < 400:
+        if scope["method"] == "DELETE" and status == 200:
             is_last = self.server.forget(headers.get("mcp-session-id", ""))
             self._is_over = is_last and self._used_alone_at + self._idle_seconds < anyio.current_time()
         # The stream of events of a session ends a moment after its goodbye.

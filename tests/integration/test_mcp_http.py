@@ -58,7 +58,7 @@ def served(request: pytest.FixtureRequest) -> Iterator[HttpServer]:
     """One server for all tests of this module; they keep apart by rooms."""
     path = Path(tempfile.mkdtemp(prefix="fl-", dir="/tmp"))
     environ = {**os.environ, "FLEET_HOME": str(path / "home")}
-    roles = [word for role in ("ann", "bob", "cat", "librarian") for word in ("--as", role)]
+    roles = [word for role in ("ann", "bob", "cat", "dan", "librarian") for word in ("--as", role)]
     with http_server(environ, *roles) as server:
         yield server
     end_broker(environ)
@@ -78,21 +78,21 @@ async def test_peers_of_both_ages_and_one_on_stdio_talk(served: HttpServer) -> N
     async with (
         http_peer(served.url, served.token("ann"), mode=SESSION) as ann,
         http_peer(served.url, served.token("bob"), mode=ALONE) as bob,
-        stdio_peer(served.home, "--as", "dan") as dan,
+        stdio_peer(served.home, "--as", "eve") as eve,
     ):
-        peers: tuple[Peer, ...] = (ann, bob, dan)
+        peers: tuple[Peer, ...] = (ann, bob, eve)
         for peer in peers:
             assert "Joined #talk" in await peer.says("join", room="talk")
-        async with await connect(Home(served.home).socket(), name="eve") as eve:
-            await eve.join("talk")
+        async with await connect(Home(served.home).socket(), name="fay") as fay:
+            await fay.join("talk")
             assert await bob.says("post", room="talk", message="hi") == "Posted to #talk as bob#1."
             with anyio.fail_after(SECONDS):
-                assert (await eve.next_activity()).author == "bob"
-        for peer in (ann, dan):
+                assert (await fay.next_activity()).author == "bob"
+        for peer in (ann, eve):
             assert "#talk: 1 new (bob)" in await peer.pinged("#talk")
             assert (await peer.says("digest", room="talk")).endswith("bob#1: hi")
-        assert await dan.says("post", room="talk", message="hello") == "Posted to #talk as dan#2."
-        assert "#talk: 1 new (dan)" in await bob.says("wait", rooms=["talk"])
+        assert await eve.says("post", room="talk", message="hello") == "Posted to #talk as eve#2."
+        assert "#talk: 1 new (eve)" in await bob.says("wait", rooms=["talk"])
         assert await ann.says("post", room="talk", message="x" * 100_000)
 
 
@@ -126,15 +126,35 @@ async def test_a_role_leaves_with_the_goodbye_of_its_last_session(served: HttpSe
             (info,) = [info for info in await look.rooms() if info.name == "party"]
             return {member.name for member in info.members}
 
-    async with http_peer(served.url, served.token("cat"), mode=SESSION) as one:
-        async with http_peer(served.url, served.token("cat"), mode=SESSION) as two:
-            await two.says("join", room="party")
-            await two.says("post", room="party", message="hi")
-        assert "party" in await one.says("rooms")
+    async with http_peer(served.url, served.token("cat"), mode=SESSION) as peer:
+        await peer.says("join", room="party")
+        await peer.says("post", room="party", message="hi")
         assert await members() == {"cat"}
+    # The stream of events the client had open ends a moment later.
     with anyio.fail_after(SECONDS):
         while await members():
             await anyio.sleep(0.02)
+
+
+def test_a_role_stays_with_the_goodbye_of_a_session_that_is_not_its_last(served: HttpServer) -> None:
+    token = served.token("dan")
+
+    def call(session: str, tool: str, **arguments: str) -> str:
+        params = {"name": f"roundtable_{tool}", "arguments": arguments}
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        return request(served, token=token, body=body, **{"Mcp-Session-Id": session}).text
+
+    one, two = (request(served, token=token).headers["mcp-session-id"] for _ in range(2))
+    assert "Joined #pair" in call(one, "join", room="pair")
+    assert "Posted to #pair" in call(two, "post", room="pair", message="hi")
+    goodbyes = [one, "unknown", one]
+    answers = [request(served, "DELETE", token, None, **{"Mcp-Session-Id": name}) for name in goodbyes]
+    assert [answer.status_code for answer in answers] == [200, 404, 404]
+    assert "Posted to #pair" in call(two, "post", room="pair", message="still here")
+    assert request(served, "DELETE", token, None, **{"Mcp-Session-Id": two}).status_code == 200
+    three = request(served, token=token).headers["mcp-session-id"]
+    assert "join it first" in call(three, "post", room="pair", message="back")
+    request(served, "DELETE", token, None, **{"Mcp-Session-Id": three})
 
 
 async def test_a_client_that_gives_a_wait_up_breaks_nothing(served: HttpServer) -> None:
