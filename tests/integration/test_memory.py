@@ -559,3 +559,18 @@ def nothing_is_left(short_path: Path) -> Iterator[None]:
     for pid in pids.read_text().split() if pids.exists() else ():
         if is_alive(int(pid)):
             os.kill(int(pid), signal.SIGKILL)
+
+
+# The reference page
+
+
+def test_the_page_is_true_as_written(shell: Shell, home: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "memory.md").read_text()
+    (played,) = re.findall(r"^```\n(\$ .*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
+    parts = re.split(r"^\$ (.+)\n", played, flags=re.MULTILINE)[1:]
+    with broker_process(home):
+        for command, expected in zip(parts[::2], parts[1::2], strict=True):
+            program, *words = shlex.split(command)
+            assert program == "roundtable"
+            said = shell.out(*words).replace(str(home), "$FLEET_HOME")
+            assert re.sub(r"\[20[\d :-]+\]", "[2026-03-01 09:05]", said) == expected, command
