@@ -19,6 +19,7 @@ import anyio
 from fleet.check import check_seats
 from fleet.deadline import Deadline
 from fleet.deliberation import team as deliberating
+from fleet.dispatch import team as dispatching
 from fleet.errors import FleetError, InternalFault
 from fleet.plan import Plan
 from fleet.runs.events import RunEnded, RunStarted
@@ -83,7 +84,8 @@ async def pipeline(run: Run) -> None:
     for team in run.teams:
         deadline = run.deadline.earlier(Deadline.after(team.plan.deadline_seconds, now=anyio.current_time()))
         team.is_started = True
-        await deliberating.work(run, team, deadline=deadline)
+        await _WORK[team.plan.mode](run, team, deadline=deadline)
+        run.note_time()
         if not team.count.has_quorum:
             break
 
@@ -107,6 +109,13 @@ def begin(run: Run) -> None:
             deadline_seconds=plan.deadline_seconds,
         )
     )
+
+
+_WORK = {
+    "deliberate": deliberating.work,
+    "dispatch": dispatching.work,
+    "deliberate-then-dispatch": dispatching.work_after_deliberation,
+}
 
 
 class _Interruption:

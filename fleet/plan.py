@@ -7,7 +7,7 @@ Times are spans in seconds here; they become deadlines when the run begins.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -25,6 +25,7 @@ from fleet.settings import Settings
 
 __all__ = [
     "DEFAULT_DEADLINE_SECONDS",
+    "BudgetPlan",
     "Plan",
     "PlanOptions",
     "SeatPlan",
@@ -71,6 +72,7 @@ class SeatPlan:
     )
     skills: tuple[Skill, ...] = ()
     retries: int = 0  #: further attempts at a turn that failed
+    output: Path | None = None  #: absolute; the file its work goes to
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ class TeamPlan:
 
     name: str
     mode: str
-    room: str
+    room: str  #: empty for a team that only dispatches: its members do not meet
     topic: str | None
     rounds: int
     quorum: int
@@ -90,6 +92,15 @@ class TeamPlan:
     seats: tuple[SeatPlan, ...]
     concurrency: int = 4  #: how many dispatched members work at the same time
     is_fail_fast: bool = False  #: whether the first failure of a dispatched member stops the others
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetPlan:
+    """What a run may spend, as far as it is known what it spends; ``None`` is no limit."""
+
+    usd: float | None = None
+    tokens: int | None = None
+    minutes: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +115,7 @@ class Plan:
     is_rehearsal: bool  #: no model stands behind any seat of the built-in kind
     teams: tuple[TeamPlan, ...]
     warnings: tuple[str, ...]
+    budget: BudgetPlan | None = None
 
     def as_data(self) -> dict[str, Any]:
         """Plain data for a dry run; values of ``env`` that look like secrets are ``***``."""
@@ -113,6 +125,7 @@ class Plan:
             "task": self.task,
             "blueprint": str(self.blueprint),
             "deadline_seconds": self.deadline_seconds,
+            "budget": None if self.budget is None else asdict(self.budget),
             "rehearsal": self.is_rehearsal,
             "teams": [_team_data(team) for team in self.teams],
             "warnings": list(self.warnings),
@@ -166,6 +179,7 @@ def make_plan(
         is_rehearsal=is_rehearsal,
         teams=teams,
         warnings=_warnings(loaded, teams),
+        budget=_budget(blueprint),
     )
 
 
@@ -203,7 +217,7 @@ def _team(blueprint: Blueprint, name: str, seats: tuple[SeatPlan, ...], run: str
         name=name,
         mode=team.mode,
         # A default room gets the run's id, so that two runs of one blueprint never meet by accident.
-        room=team.room or default_room(blueprint.name, name, suffix=f"-{run}"),
+        room=(team.room or default_room(blueprint.name, name, suffix=f"-{run}")) if team.deliberates else "",
         topic=team.topic,
         rounds=team.rounds,
         quorum=team.quorum_size,
@@ -238,6 +252,8 @@ def _seat(
         default=settings.default_runtime,
     )
     cwd = member.cwd or agent.cwd
+    # A folder written in the file is relative to the file; without one a member works where the run was started.
+    folder = settings.folder if cwd is None else (loaded.folder / Path(cwd).expanduser()).absolute()
     return SeatPlan(
         name=seat.name,
         agent=member.agent,
@@ -250,12 +266,12 @@ def _seat(
         persona=agent.prompt,
         brief=member.brief if member.brief_path is None else briefs[member.brief_path],
         skills=tuple(skills[name] for name in skill_names(team, member, defined) if name in skills),
-        # A folder written in the file is relative to the file; without one a member works where the run was started.
-        cwd=settings.folder if cwd is None else (loaded.folder / Path(cwd).expanduser()).absolute(),
+        cwd=folder,
         env={**agent.env, **member.env},
         turn_timeout_seconds=min(team.turn_timeout_seconds, member.timeout or team.turn_timeout_seconds),
         color=member.color or agent.color,
         retries=member.retries,
+        output=None if member.output is None else folder / member.output,
     )
 
 
@@ -276,6 +292,13 @@ def _check_runtimes(seats: list[SeatPlan]) -> None:
         raise RuntimeMissing(
             missing, hint=f"available: {', '.join(sorted(BUILT))}; --runtime NAME overrides all seats"
         )
+
+
+def _budget(blueprint: Blueprint) -> BudgetPlan | None:
+    written = blueprint.budget
+    if written is None or not written.model_fields_set:
+        return None
+    return BudgetPlan(written.usd, written.tokens, written.minutes)
 
 
 def _deadline(blueprint: Blueprint, options: PlanOptions) -> float | None:
@@ -311,9 +334,10 @@ def _team_data(team: TeamPlan) -> dict[str, Any]:
     return {
         "team": team.name,
         "mode": team.mode,
-        "room": team.room,
+        "room": team.room or None,
         "topic": team.topic,
-        "rounds": team.rounds,
+        "rounds": team.rounds if team.room else None,
+        "concurrency": team.concurrency,
         "quorum": team.quorum,
         "deadline_seconds": team.deadline_seconds,
         "budgets": {"digest": team.digest_budget, "perMessage": team.per_message},

@@ -38,6 +38,7 @@ class ScriptedAgent:
     is_deterministic: bool = False
     prompts: list[str] = field(default_factory=list)
     turns: list[Turn] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)  #: what it was told in the middle of a turn
     is_closed: bool = False
 
     async def start(self, opening: Opening) -> None:
@@ -55,6 +56,10 @@ class ScriptedAgent:
             return Stopped()
         emit(reply.text.encode())
         return Failed(reply.failure) if reply.failure is not None else Answered()
+
+    async def tell(self, line: str) -> None:
+        """Keep what it was told; a script is not moved by it."""
+        self.told.append(line)
 
     async def close(self) -> None:
         """Remember that it was closed."""

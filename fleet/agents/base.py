@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from fleet.deadline import Deadline
 
-__all__ = ["Agent", "Answered", "Failed", "Opening", "Stopped", "Turn", "TurnOutcome", "Usage"]
+__all__ = ["Agent", "Answered", "Failed", "Listening", "Opening", "Stopped", "Turn", "TurnOutcome", "Usage"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,7 @@ class Failed:
     """The turn ended badly."""
 
     reason: str  #: one line, made harmless
+    usage: Usage = Usage()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,15 @@ class Stopped:
 
 
 TurnOutcome = Answered | Failed | Stopped
+
+
+@runtime_checkable
+class Listening(Protocol):
+    """An agent whose input is still open while it works, so that it can be told something in the middle of a turn."""
+
+    async def tell(self, line: str) -> None:
+        """Say one line to it; it does not answer. Nothing happens if no turn is going on."""
+        ...
 
 
 class Agent(Protocol):

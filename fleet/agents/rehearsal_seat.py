@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def answer(prompt: str, *, seat: str, phase: str) -> str:
-    """The seat's words in that phase (``open``, ``reply`` or ``final``), ending in one newline."""
+    """The seat's words in that phase (``open``, ``reply``, ``final`` or ``dispatch``), ending in one newline."""
     sections = _sections(prompt)
     brief = sections.get(_BRIEF) or sections.get(_PERSONA) or f"{seat} takes the task as it stands."
     positions = {seat: _first_sentence(brief)}
@@ -49,6 +49,8 @@ def answer(prompt: str, *, seat: str, phase: str) -> str:
     for author, line in _lines(sections.get(_NEWS, "")):
         _note(author, line, positions, supporters)
 
+    if phase == "dispatch":
+        return f"Rehearsed, nothing was done: {_gist(brief)}\n"
     if phase == "open":
         return f"POSITION: {seat}'s position: {positions[seat]}\nIt rests on my brief: {_gist(brief)}\n"
 

@@ -28,12 +28,8 @@ def not_built(loaded: Loaded) -> tuple[Problem, ...]:
 
 def _found(loaded: Loaded) -> Iterator[tuple[KeyPath, str]]:
     blueprint = loaded.blueprint
-    if len(blueprint.teams) > 1:
-        yield ("teams",), f"a blueprint of {len(blueprint.teams)} teams {_ABSENT} (available: one team)"
     if blueprint.gate is not None:
         yield ("gate",), f"gate {_ABSENT}"
-    if blueprint.budget is not None and blueprint.budget.model_fields_set:
-        yield ("budget",), f"budget {_ABSENT} (available: deadline)"
     if blueprint.orchestrator is not None:
         for key in ("agent", "prompt", "model"):
             if getattr(blueprint.orchestrator, key) is not None:
@@ -47,13 +43,11 @@ def _found(loaded: Loaded) -> Iterator[tuple[KeyPath, str]]:
         for key, text in _of_team(team):
             yield ("teams", name, key), text
         for index, member in enumerate(team.members):
-            for key, text in _of_member(member):
+            for key, text in _of_member(member, team):
                 yield ("teams", name, "members", index, key), text
 
 
 def _of_team(team: Team) -> Iterator[tuple[str, str]]:
-    if team.mode != "deliberate":
-        yield "mode", f"{team.mode} {_ABSENT} (available: deliberate)"
     if team.protocol != "free":
         yield "protocol", f"{team.protocol} {_ABSENT} (available: free)"
     if team.drive != "runtime":
@@ -70,17 +64,15 @@ def _of_team(team: Team) -> Iterator[tuple[str, str]]:
         yield "group", f"group {_ABSENT}"
 
 
-def _of_member(member: Member) -> Iterator[tuple[str, str]]:
+def _of_member(member: Member, team: Team) -> Iterator[tuple[str, str]]:
     if member.worktree:
         yield "worktree", f"worktree {_ABSENT}"
     if member.approvals == "allow":
         yield "approvals", f"approvals: allow {_ABSENT} (available: deny, allow-read)"
-    if member.retries > 0:
-        yield "retries", f"retries {_ABSENT} (available: 0)"
     if member.fallback_models:
         yield "fallbackModels", f"fallbackModels {_ABSENT}"
-    if member.output is not None:
-        yield "output", f"output {_ABSENT} (available: the artifact in the run folder)"
+    if member.output is not None and team.mode == "deliberate":
+        yield "output", f"output of a member that only deliberates {_ABSENT} (available: its artifact)"
 
 
 def _of_agent(agent: AgentDefinition) -> Iterator[tuple[str, str]]:

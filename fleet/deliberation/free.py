@@ -21,7 +21,8 @@ from fleet.deadline import Deadline, show_duration
 from fleet.deliberation.prompts import Question, turn_prompt
 from fleet.errors import ChildNotStarted
 from fleet.plan import SeatPlan, TeamPlan
-from fleet.runs.events import MemberAttempt, MemberEnded, MemberFinal, MemberSeated, MemberTurn
+from fleet.runs.attempts import ask
+from fleet.runs.events import MemberEnded, MemberFinal, MemberSeated, MemberTurn
 from fleet.runs.journal import Journal
 from fleet.runs.member import Member, TurnRecord
 from fleet.runs.outcome import MemberState, Phase, TurnResult
@@ -58,10 +59,13 @@ class Table:
     last_call: Deadline  #: from here on nobody waits for a slower member: who is ready takes the last turn
     seconds_given: float  #: the whole span, for the words in a reason; ``math.inf`` without a deadline
     on_line: Callable[[str, str], None] | None = None  #: told (seat, line) of what a member is writing
+    on_turn: Callable[[], None] | None = None  #: called after every attempt at a turn
+    decided: str = ""  #: what was decided before this team, bounded
+    goes_on: bool = False  #: whether members that have concluded are set aside for work instead of being over
 
 
 async def deliberate(table: Table, openings: Sequence[Opening]) -> None:
-    """Run the team to its end; afterwards every member is over.
+    """Run the team to its end; afterwards every member is over, or set aside if the team goes on.
 
     Raises:
         StorageFailed, RoomUnavailable: the run cannot go on; the agents have been stopped.
@@ -78,7 +82,7 @@ async def deliberate(table: Table, openings: Sequence[Opening]) -> None:
                 await _start_round(table, Phase.FINAL, turns)
                 break
     for member in table.members:
-        if not member.is_over:
+        if not member.is_over and not member.is_set_aside:
             _end(table, member, MemberState.ABSENT, _absence(table, member))
 
 
@@ -88,7 +92,7 @@ async def _start_round(table: Table, phase: Phase, turns: TaskGroup) -> list[_Pl
     waiting = [
         (seat, member)
         for seat, member in zip(table.plan.seats, table.members, strict=True)
-        if not member.is_over and not member.is_in_turn
+        if not (member.is_over or member.is_set_aside or member.is_in_turn)
     ]
     # Read for all before any begins, so that a quick answer of this round is read by all in the next one.
     news = [await _read(table, member) for _, member in waiting]
@@ -174,7 +178,10 @@ async def _turn(
         member.final = record.answer.final
         final = member.final.text if member.final else None
         table.journal.append(MemberFinal(team=table.plan.name, seat=member.seat, final=final))
-        _end(table, member, MemberState.FINAL, None if final else "no FINAL")
+        if table.goes_on:
+            member.is_set_aside = True
+        else:
+            _end(table, member, MemberState.FINAL, None if final else "no FINAL")
 
 
 def _may_go_on(table: Table, member: Member) -> bool:
@@ -211,40 +218,52 @@ async def _ask(
             digest=news.text,
             last_words="" if member.agent.has_memory else member.last_words[: plan.digest_budget],
             is_asked_again=is_asked_again,
+            decided=table.decided,
         )
     )
-    table.journal.append(
-        MemberAttempt(team=plan.name, seat=member.seat, turn=member.turns + 1, phase=phase, attempt=1)
-    )
-    ceiling = Deadline.after(seat.turn_timeout_seconds, now=anyio.current_time())
-    record = await member.take_turn(
-        phase, prompt, deadline=table.deadline.earlier(ceiling), on_line=table.on_line
+    record = await ask(
+        table.journal,
+        plan.name,
+        member,
+        seat,
+        phase=phase,
+        prompt=prompt,
+        deadline=table.deadline,
+        told=lambda failed: _told(table, seat, member, failed, news),
+        on_line=table.on_line,
+        on_turn=table.on_turn,
     )
     await place.wait()
     post_seq = None
     if isinstance(record.outcome, Answered) and not record.answer.is_pass:
         post_seq = await table.room.post(member.seat, record.answer.text(table.artifact_path(member)))
-    result, reason = _judge(table, seat, member, record)
-    table.journal.append(
-        MemberTurn(
-            team=plan.name,
-            seat=member.seat,
-            turn=record.number,
-            phase=phase,
-            outcome=result,
-            seconds=round(record.seconds, 3),
-            chars=record.answer.chars,
-            read_from=news.after,
-            read_to=news.upto,
-            post_seq=post_seq,
-            reason=reason,
-        )
-    )
+    turn = _told(table, seat, member, record, news, post_seq)
+    table.journal.append(turn)
+    result, reason = turn.outcome, turn.reason
     if result is TurnResult.FAILED:
         _end(table, member, MemberState.FAILED, reason)
     elif result is TurnResult.TIMED_OUT and phase is Phase.FINAL:
         _end(table, member, MemberState.TIMED_OUT, reason)
     return record
+
+
+def _told(
+    table: Table, seat: SeatPlan, member: Member, record: TurnRecord, news: _News, post_seq: int | None = None
+) -> MemberTurn:
+    result, reason = _judge(table, seat, member, record)
+    return MemberTurn(
+        team=table.plan.name,
+        seat=member.seat,
+        turn=record.number,
+        phase=record.phase,
+        outcome=result,
+        seconds=round(record.seconds, 3),
+        chars=record.answer.chars,
+        read_from=news.after,
+        read_to=news.upto,
+        post_seq=post_seq,
+        reason=reason,
+    )
 
 
 def _judge(table: Table, seat: SeatPlan, member: Member, record: TurnRecord) -> tuple[TurnResult, str | None]:

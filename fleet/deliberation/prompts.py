@@ -38,6 +38,7 @@ class Question:
     digest: str = ""
     last_words: str = ""  #: the seat's own last answer, for an agent without memory
     is_asked_again: bool = False
+    decided: str = ""  #: what earlier teams decided, bounded
     skills: tuple[Skill, ...] = ()
 
 

@@ -6,6 +6,8 @@ decides. What reaches it does not grow with what the members write.
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import anyio
@@ -16,13 +18,14 @@ from fleet.deliberation.free import Table, deliberate
 from fleet.deliberation.synthesis import decide
 from fleet.runs.events import DigestRead, Pinged, TeamStarted
 from fleet.runs.notice import attendance, notice_line
+from fleet.runs.outcome import MemberState
 from fleet.runs.rooms import CONDUCTOR, RunRoom
 from fleet.runs.run import Run, TeamRun
 from roundtable.harmless import indented
 from roundtable.message import Activity
 from roundtable.ping import Ping
 
-__all__ = ["decision_head", "work"]
+__all__ = ["conclude", "decision_head", "discuss", "seated", "work"]
 
 #: What of a decision is posted to the room, in characters: its head, its outcome and its dissent, not its digest.
 _POSTED_CHARS = 4_000
@@ -37,8 +40,20 @@ async def work(run: Run, team: TeamRun, *, deadline: Deadline) -> None:
     Raises:
         StorageFailed, RoomUnavailable: the run cannot go on; the agents have been stopped.
     """
+    async with seated(run, team) as room:
+        await discuss(run, team, room, deadline=deadline)
+        run.end_team(team)
+        await conclude(run, team, room)
+
+
+@asynccontextmanager
+async def seated(run: Run, team: TeamRun) -> AsyncIterator[RunRoom]:
+    """The team's room, open, with its names reserved; afterwards its members are closed and the room is left.
+
+    Raises:
+        StorageFailed, RoomUnavailable: the room cannot be had.
+    """
     plan = team.plan
-    began = anyio.current_time()
     names = tuple(seat.name for seat in plan.seats)
     room = RunRoom(run.settings.home, plan.room, plan.topic, names, run.folder.room_file(plan.room))
     try:
@@ -52,21 +67,7 @@ async def work(run: Run, team: TeamRun, *, deadline: Deadline) -> None:
                 deadline_seconds=plan.deadline_seconds,
             )
         )
-        table = Table(
-            plan=plan,
-            task=run.plan.task,
-            members=team.members,
-            room=room,
-            journal=run.journal,
-            artifact_path=run.artifact_path,
-            record=str(run.folder.room_file(plan.room)),
-            deadline=deadline,
-            last_call=deadline.part(_LAST_CALL, now=began),
-            seconds_given=round(deadline.at - began, 1),
-            on_line=run.watcher.on_line,
-        )
-        await _sleep_until_over(run, team, table, room)
-        await _conclude(run, team, room)
+        yield room
     finally:
         with anyio.CancelScope(shield=True):
             for member in team.members:
@@ -74,78 +75,38 @@ async def work(run: Run, team: TeamRun, *, deadline: Deadline) -> None:
             await room.aclose()
 
 
-def decision_head(run: Run, team: TeamRun) -> list[str]:
-    """The lines every decision of record begins with."""
-    of_team = f" · team {team.plan.name}" if len(run.teams) > 1 else ""
-    lines = [
-        f"Decision of record · {run.plan.fleet}{of_team} · run {run.plan.run}",
-        f"Task: {indented(run.plan.task)}",
-    ]
-    if run.plan.is_rehearsal:
-        lines.append("Rehearsal: no model was used; the members argued by rule from their briefs.")
-    return lines
-
-
-@dataclass(frozen=True, slots=True)
-class _Ping:
-    line: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Over:
-    """Every member of the team is over."""
-
-
-async def _sleep_until_over(run: Run, team: TeamRun, table: Table, room: RunRoom) -> None:
-    """Let the team work; wake on pings and go on when it is over."""
+async def discuss(
+    run: Run, team: TeamRun, room: RunRoom, *, deadline: Deadline, goes_on: bool = False
+) -> None:
+    """Let the team talk and wake on pings until it is over; with ``goes_on`` its members are set aside for work."""
+    plan = team.plan
+    began = anyio.current_time()
+    table = Table(
+        plan=plan,
+        task=run.plan.task,
+        members=team.members,
+        room=room,
+        journal=run.journal,
+        artifact_path=run.artifact_path,
+        record=str(run.folder.room_file(plan.room)),
+        deadline=deadline,
+        last_call=deadline.part(_LAST_CALL, now=began),
+        seconds_given=round(deadline.at - began, 1),
+        on_line=run.watcher.on_line,
+        on_turn=run.note_usage,
+        decided=run.decided_before(team),
+        goes_on=goes_on,
+    )
     send, receive = anyio.create_memory_object_stream[_Ping | _Over](max_buffer_size=16)
     async with send, receive, anyio.create_task_group() as tasks:
         tasks.start_soon(_follow, run, team, room, send)
-        tasks.start_soon(_deliberate, run, table, send)
+        tasks.start_soon(_deliberate, run, team, table, send)
         await _wake(run, receive)
-        run.end_team(team)
         tasks.cancel_scope.cancel()
+    run.note_time()
 
 
-async def _wake(run: Run, wakes: ObjectReceiveStream[_Ping | _Over]) -> None:
-    async for wake in wakes:
-        match wake:
-            case _Ping(line=line):
-                run.pings += 1
-                run.chars_read += len(line)
-                run.journal.append(Pinged(line=line))
-            case _Over():
-                return
-
-
-async def _deliberate(run: Run, table: Table, wakes: ObjectSendStream[_Ping | _Over]) -> None:
-    await deliberate(table, run.openings(table.plan))
-    await wakes.send(_Over())
-
-
-async def _follow(run: Run, team: TeamRun, room: RunRoom, wakes: ObjectSendStream[_Ping | _Over]) -> None:
-    """Follow the room and turn each burst of posts into one line."""
-    ping = Ping()
-    ping.know(room.room, room.began_after_seq)
-    news = anyio.Event()
-
-    def note(activity: Activity) -> None:
-        # A blocking team is awaited inline: its posts are recorded and wake nobody.
-        if activity.author != CONDUCTOR and not team.plan.is_blocking:
-            ping.feed(activity, anyio.current_time())
-            news.set()
-
-    async with anyio.create_task_group() as following:
-        following.start_soon(room.follow, note)
-        while True:
-            await news.wait()
-            news = anyio.Event()
-            if ping.due_at is not None:
-                await anyio.sleep_until(ping.due_at)
-                await wakes.send(_Ping(ping.take()))
-
-
-async def _conclude(run: Run, team: TeamRun, room: RunRoom) -> None:
+async def conclude(run: Run, team: TeamRun, room: RunRoom) -> None:
     """Read the one digest and write the decision of record."""
     plan = team.plan
     digest = await room.digest(budget=plan.digest_budget, per_message=plan.per_message)
@@ -182,3 +143,68 @@ async def _conclude(run: Run, team: TeamRun, room: RunRoom) -> None:
     rest = len(said) - _POSTED_CHARS
     more = f"\n…(+{rest} chars) whole text: {team.record}" if rest > 0 else ""
     await room.post(CONDUCTOR, f"DECISION: {said[:_POSTED_CHARS]}{more}")
+
+
+def decision_head(run: Run, team: TeamRun) -> list[str]:
+    """The lines every decision of record begins with."""
+    of_team = f" · team {team.plan.name}" if len(run.teams) > 1 else ""
+    lines = [
+        f"Decision of record · {run.plan.fleet}{of_team} · run {run.plan.run}",
+        f"Task: {indented(run.plan.task)}",
+    ]
+    if run.plan.is_rehearsal:
+        lines.append("Rehearsal: no model was used; the members argued by rule from their briefs.")
+    return lines
+
+
+@dataclass(frozen=True, slots=True)
+class _Ping:
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Over:
+    """Every member of the team is over."""
+
+
+async def _wake(run: Run, wakes: ObjectReceiveStream[_Ping | _Over]) -> None:
+    async for wake in wakes:
+        match wake:
+            case _Ping(line=line):
+                run.pings += 1
+                run.chars_read += len(line)
+                run.journal.append(Pinged(line=line))
+            case _Over():
+                return
+
+
+async def _deliberate(run: Run, team: TeamRun, table: Table, wakes: ObjectSendStream[_Ping | _Over]) -> None:
+    with anyio.CancelScope() as run.work:
+        await deliberate(table, run.openings(table.plan))
+    if run.budget_spent is not None:  # it ends a team as its deadline does
+        for member in team.members:
+            if not (member.is_over or member.is_set_aside):
+                run.end_member(team, member, MemberState.ABSENT, f"budget spent: {run.budget_spent}")
+    await wakes.send(_Over())
+
+
+async def _follow(run: Run, team: TeamRun, room: RunRoom, wakes: ObjectSendStream[_Ping | _Over]) -> None:
+    """Follow the room and turn each burst of posts into one line."""
+    ping = Ping()
+    ping.know(room.room, room.began_after_seq)
+    news = anyio.Event()
+
+    def note(activity: Activity) -> None:
+        # A blocking team is awaited inline: its posts are recorded and wake nobody.
+        if activity.author != CONDUCTOR and not team.plan.is_blocking:
+            ping.feed(activity, anyio.current_time())
+            news.set()
+
+    async with anyio.create_task_group() as following:
+        following.start_soon(room.follow, note)
+        while True:
+            await news.wait()
+            news = anyio.Event()
+            if ping.due_at is not None:
+                await anyio.sleep_until(ping.due_at)
+                await wakes.send(_Ping(ping.take()))

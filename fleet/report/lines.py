@@ -12,9 +12,11 @@ from fleet.runs.events import (
     MemberEnded,
     MemberFinal,
     MemberSeated,
+    MemberStalled,
     MemberTurn,
     NoticeGiven,
     Pinged,
+    ReturnRead,
     TeamStarted,
 )
 from fleet.runs.outcome import TurnResult
@@ -37,7 +39,7 @@ def line_of(event: Event) -> str | None:
     """One line for an event, or ``None`` if it is not worth one. Begins with a name, never with ``::``."""
     match event:
         case TeamStarted(team=team, room=room, seats=seats):
-            return f"team {team}: {len(seats)} seats in #{room}"
+            return f"team {team}: {len(seats)} seats{f' in #{room}' if room else ''}"
         case MemberSeated(seat=seat, runtime=runtime, reason=reason):
             return f"{seat}: seated ({runtime}: {reason})"
         case MemberAttempt(seat=seat, turn=turn, phase=phase):
@@ -51,6 +53,10 @@ def line_of(event: Event) -> str | None:
             return f"{seat}: {state}{f' ({reason})' if reason else ''}"
         case Pinged(line=line) | NoticeGiven(line=line):
             return f"conductor: {line}"
+        case MemberStalled(seat=seat, turn=turn, seconds=seconds):
+            return f"{seat}: turn {turn}: nothing for {seconds:.0f}s"
+        case ReturnRead(chars=chars, total=total):
+            return f"conductor: read one return, {chars} chars of {total} tasks"
         case DigestRead(chars=chars, total=total):
             return f"conductor: read one digest, {chars} chars of {total} messages"
         case DecisionMade(outcome=outcome):

@@ -34,11 +34,15 @@ def plan_text(plan: Plan) -> str:
 def _team_lines(team: dict[str, Any], run: str) -> list[str]:
     budgets = team["budgets"]
     # A room that the blueprint does not name ends in the run's id, and every run has its own.
-    room = team["room"].replace(run, "ID")
-    lines = [
-        f"team {team['team']}: {team['mode']}",
+    room = (team["room"] or "").replace(run, "ID")
+    meeting = [
         f"  room: #{room}{' (ID: the id of the run)' if room != team['room'] else ''}",
         f"  rounds: {team['rounds']}",
+    ]
+    lines = [
+        f"team {team['team']}: {team['mode']}",
+        *(meeting if room else []),
+        *([] if team["mode"] == "deliberate" else [f"  concurrency: {team['concurrency']}"]),
         f"  quorum: {team['quorum']} of {len(team['seats'])}",
         f"  deadline: {_span(team['deadline_seconds'])}",
         f"  digest: {budgets['digest']} chars, {budgets['perMessage']} per message",

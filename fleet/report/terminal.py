@@ -85,24 +85,28 @@ class Board:
 
     def on_line(self, seat: str, line: str) -> None:
         """Show what a member is writing."""
-        self._rows[seat].line = harmless_line(line)
+        self._row(seat).line = harmless_line(line)
+
+    def _row(self, seat: str) -> _Row:
+        """The row of a seat; a step of a chain may have seats that no plan knew."""
+        return self._rows.setdefault(seat, _Row())
 
     def on_event(self, event: Event) -> None:
         """Show a change of state."""
         match event:
             case MemberSeated(seat=seat):
-                self._rows[seat].state = MemberState.JOINED
+                self._row(seat).state = MemberState.JOINED
             case MemberAttempt(seat=seat, turn=turn):
-                row = self._rows[seat]
+                row = self._row(seat)
                 row.state, row.turn, row.began = MemberState.TALKING, turn, time.monotonic()
             case MemberTurn(seat=seat, seconds=seconds):
-                row = self._rows[seat]
+                row = self._row(seat)
                 row.seconds += seconds
                 row.began = None
             case MemberFinal(seat=seat, final=final):
-                self._rows[seat].line = harmless_line(f"FINAL: {final}" if final else "no FINAL")
+                self._row(seat).line = harmless_line(f"FINAL: {final}" if final else "no FINAL")
             case MemberEnded(seat=seat, state=state, reason=reason):
-                row = self._rows[seat]
+                row = self._row(seat)
                 row.state, row.began = state, None
                 if reason:
                     row.line = harmless_line(reason)

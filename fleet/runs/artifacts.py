@@ -1,6 +1,6 @@
 """Files with a member's full output, written as it comes: what a bound leaves out lies here.
 
-An artifact is never read back by the run; memory does not grow with it.
+Memory does not grow with an artifact: it is read back only by who asked for all of it.
 """
 
 from __future__ import annotations
@@ -75,6 +75,17 @@ class Artifact:
                 view = view[os.write(descriptor, view) :]
         self.size_bytes += len(data)
         self._ends_in_newline = data.endswith(b"\n") if data else self._ends_in_newline
+
+    def read(self, start: int, end: int, *, limit: int | None = None) -> str:
+        """The text between two byte offsets without trailing blanks; no more than ``limit`` bytes of it.
+
+        Raises:
+            StorageFailed: the file cannot be read.
+        """
+        count = end - start if limit is None else min(limit, end - start)
+        with writing(self.path), open(self.path, "rb") as file:
+            file.seek(start)
+            return file.read(count).decode(errors="replace").rstrip()
 
     def close(self) -> None:
         """Close the file; the path stays, and a later write opens it again."""

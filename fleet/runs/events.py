@@ -19,9 +19,11 @@ __all__ = [
     "MemberEnded",
     "MemberFinal",
     "MemberSeated",
+    "MemberStalled",
     "MemberTurn",
     "NoticeGiven",
     "Pinged",
+    "ReturnRead",
     "RunEnded",
     "RunStarted",
     "TeamEnded",
@@ -50,11 +52,11 @@ class RunStarted(Event, frozen=True, kw_only=True, tag="run.started"):
 
 
 class TeamStarted(Event, frozen=True, kw_only=True, tag="team.started"):
-    """The team's room is open and its names are reserved."""
+    """The team begins; if it meets, its room is open and its names are reserved."""
 
     team: str
     mode: str
-    room: str
+    room: str | None  #: ``None`` for a team whose members do not meet
     seats: tuple[str, ...]
     deadline_seconds: float | None
 
@@ -105,6 +107,15 @@ class MemberTurn(Event, frozen=True, kw_only=True, tag="member.turn"):
     reason: str | None
 
 
+class MemberStalled(Event, frozen=True, kw_only=True, tag="member.stalled"):
+    """Nothing has come from a member for a while. A notice: nothing is done about it."""
+
+    team: str
+    seat: str
+    turn: int
+    seconds: float  #: since its last output, or since the turn began
+
+
 class MemberFinal(Event, frozen=True, kw_only=True, tag="member.final"):
     """What the seat concluded, from its own answer; ``None`` for no FINAL."""
 
@@ -151,6 +162,17 @@ class DigestRead(Event, frozen=True, kw_only=True, tag="digest"):
     chars: int
 
 
+class ReturnRead(Event, frozen=True, kw_only=True, tag="return"):
+    """The conductor read what a dispatched team gave, once."""
+
+    team: str
+    total: int
+    verbatim: int
+    headlines: int
+    collapsed: int
+    chars: int
+
+
 class DecisionMade(Event, frozen=True, kw_only=True, tag="decision"):
     """The decision of record stands."""
 
@@ -176,10 +198,12 @@ _ALL = (
     | MemberAttempt
     | MemberTurn
     | MemberFinal
+    | MemberStalled
     | MemberEnded
     | Pinged
     | NoticeGiven
     | DigestRead
+    | ReturnRead
     | DecisionMade
     | RunEnded
 )

@@ -82,6 +82,8 @@ class RunFolder:
         """Replace a file whole: readers see the old text or the new one, never a part."""
         path = self.path / name
         with writing(path):
+            if "/" in name:
+                path.parent.mkdir(mode=0o700, exist_ok=True)
             temporary = path.with_name(path.name + ".new")
             with open(temporary, "w", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(text)

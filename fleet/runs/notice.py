@@ -25,10 +25,14 @@ _NOT_ABSENT = _FAILED | {MemberState.FINAL, MemberState.SKIPPED}
 
 
 def attendance(members: Sequence[Member]) -> tuple[int, list[Member], list[Member]]:
-    """How many ended by themselves, well or badly; who was absent when time ran out; who failed."""
-    finished = sum(member.state in {MemberState.FINAL, MemberState.FAILED} for member in members)
+    """How many ended by themselves, well or badly; who was absent when time ran out; who failed.
+
+    Who has concluded and waits for work that follows from it has finished as well.
+    """
+    ended = {MemberState.FINAL, MemberState.FAILED}
+    finished = sum(member.state in ended or member.is_set_aside for member in members)
     failed = [member for member in members if member.state in _FAILED]
-    absent = [member for member in members if member.state not in _NOT_ABSENT]
+    absent = [member for member in members if member.state not in _NOT_ABSENT and not member.is_set_aside]
     return finished, absent, failed
 
 
@@ -40,7 +44,12 @@ def notice_line(
     Members that finished without a FINAL line are named too; the decision has nothing of them.
     """
     finished, absent, failed = attendance(members)
-    silent = [m for m in members if m.state is MemberState.FINAL and not m.has_concluded]
+    silent = [
+        member
+        for member in members
+        if member.is_set_aside or (member.state is MemberState.FINAL and member.is_to_conclude)
+        if member.final is None
+    ]
     head = f"{finished} of {len(members)} finished."
     line = f"{run}: {head}" if run else head
     groups = {

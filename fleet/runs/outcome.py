@@ -60,17 +60,17 @@ class TurnResult(StrEnum):
 class TeamCount:
     """What a team's end is judged by."""
 
-    positions: int  #: members that reached a FINAL line
+    positions: int  #: members that reached a FINAL line, or did the work they were given
     quorum: int  #: how many had to
     absent: int  #: members that had not finished when time ran out
 
     @property
     def has_quorum(self) -> bool:
-        """Whether enough members reached FINAL; counted against the declared roster."""
+        """Whether enough members gave what they owed; counted against the declared roster."""
         return self.positions >= self.quorum
 
 
-def exit_code(count: TeamCount, *, interrupted_by: int | None) -> int:
+def exit_code(count: TeamCount, *, interrupted_by: int | None, is_budget_spent: bool = False) -> int:
     """The exit code of a run that got as far as seating its team.
 
     ``interrupted_by`` is the number of the signal that ended it, or ``None``.
@@ -79,11 +79,14 @@ def exit_code(count: TeamCount, *, interrupted_by: int | None) -> int:
         return 128 + interrupted_by
     if count.has_quorum:
         return 0
+    if is_budget_spent:
+        return 5
     return 3 if count.absent else 1
 
 
-def run_state(count: TeamCount, *, interrupted_by: int | None) -> RunState:
-    """The final state that goes with ``exit_code``."""
+def run_state(count: TeamCount, *, interrupted_by: int | None, is_budget_spent: bool = False) -> RunState:
+    """The final state that goes with ``exit_code``; a budget that is spent ends a run as a deadline does."""
     if interrupted_by is not None:
         return RunState.INTERRUPTED
-    return {0: RunState.DONE, 1: RunState.FAILED, 3: RunState.DEADLINE}[exit_code(count, interrupted_by=None)]
+    code = exit_code(count, interrupted_by=None, is_budget_spent=is_budget_spent)
+    return {0: RunState.DONE, 1: RunState.FAILED, 3: RunState.DEADLINE, 5: RunState.DEADLINE}[code]

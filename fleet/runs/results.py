@@ -15,6 +15,7 @@ __all__ = [
     "Conducted",
     "Decision",
     "ErrorResult",
+    "FailedAttempt",
     "MemberResult",
     "Position",
     "RunResult",
@@ -36,6 +37,16 @@ class Tokens(msgspec.Struct, frozen=True, rename={"input": "in", "output": "out"
     output: int | None = None
 
 
+class FailedAttempt(_Value, frozen=True, kw_only=True):
+    """An attempt at a turn that was followed by another one."""
+
+    turn: int
+    attempt: int
+    model: str | None
+    reason: str
+    seconds: float
+
+
 class MemberResult(_Value, frozen=True, kw_only=True):
     """One seat's part."""
 
@@ -51,6 +62,7 @@ class MemberResult(_Value, frozen=True, kw_only=True):
     cost_usd: float | None
     artifact: str  #: relative to the run folder
     final: str | None
+    retried: tuple[FailedAttempt, ...]
 
 
 class TeamResult(_Value, frozen=True, kw_only=True):
@@ -58,7 +70,7 @@ class TeamResult(_Value, frozen=True, kw_only=True):
 
     team: str
     mode: str
-    room: str
+    room: str | None  #: ``None`` for a team whose members do not meet
     state: RunState
     of: int
     finished: int
@@ -99,6 +111,7 @@ class Conducted(_Value, frozen=True, kw_only=True):
     pings: int
     notices: int
     digests: int
+    returns: int = 0
 
 
 class UsageResult(_Value, frozen=True, kw_only=True):

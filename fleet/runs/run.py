@@ -7,7 +7,7 @@ and writes its record through it. Not here: in which order teams work, and what 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import anyio
@@ -17,13 +17,14 @@ from fleet.agents.fill import make_agent
 from fleet.deadline import Deadline
 from fleet.plan import Plan, SeatPlan, TeamPlan
 from fleet.runs.artifacts import Artifact, IndexRow, artifact_name, write_index
-from fleet.runs.events import DecisionMade, Event, MemberEnded, NoticeGiven, TeamEnded
+from fleet.runs.events import DecisionMade, Event, MemberEnded, NoticeGiven, ReturnRead, TeamEnded
 from fleet.runs.folder import RunFolder
 from fleet.runs.journal import Journal, timestamp
 from fleet.runs.member import Member
 from fleet.runs.notice import attendance, notice_line
 from fleet.runs.outcome import MemberState, RunState, TeamCount
 from fleet.runs.results import Conducted, Decision, RunResult
+from fleet.runs.returns import SPLICE_CHARS, Output, ReturnedText, splice
 from fleet.settings import Settings, without_secrets
 
 __all__ = ["Run", "TeamRun", "Watcher"]
@@ -73,8 +74,17 @@ class Run:
     pings: int = 0
     notices: int = 0
     digests: int = 0
+    returns: int = 0
     chars_read: int = 0
+    work: anyio.CancelScope | None = (
+        None  #: of what the current team does; cancelled when the budget is spent
+    )
+    budget_spent: str | None = None  #: what of the budget was used up, in words
+    inherited: Mapping[str, str] = field(init=False, repr=False)  #: of the caller's environment, for members
     _seats: int = 0
+
+    def __post_init__(self) -> None:
+        self.inherited = without_secrets(self.settings.environ)
 
     @classmethod
     def begin(cls, plan: Plan, settings: Settings, folder: RunFolder, watcher: Watcher) -> Run:
@@ -92,8 +102,45 @@ class Run:
 
     @property
     def deadline(self) -> Deadline:
-        """When the whole run is over."""
-        return Deadline.after(self.plan.deadline_seconds, now=self.began)
+        """When the whole run is over: at its deadline, or when the minutes of its budget are spent."""
+        budget = self.plan.budget
+        minutes = None if budget is None or budget.minutes is None else budget.minutes * 60
+        return Deadline.after(self.plan.deadline_seconds, now=self.began).earlier(
+            Deadline.after(minutes, now=self.began)
+        )
+
+    def note_usage(self) -> None:
+        """Look whether what the members have cost, as far as it is known, is over the budget; then end the work."""
+        budget = self.plan.budget
+        if budget is None or self.budget_spent is not None:
+            return
+        used = [member.usage for member in self.members]
+        tokens = sum((usage.tokens_in or 0) + (usage.tokens_out or 0) for usage in used)
+        usd = sum(usage.cost_usd or 0.0 for usage in used)
+        if budget.tokens is not None and tokens >= budget.tokens:
+            self.budget_spent = f"{tokens} of {budget.tokens} tokens"
+        elif budget.usd is not None and usd >= budget.usd:
+            self.budget_spent = f"${usd:.2f} of ${budget.usd:.2f}"
+        if self.budget_spent is not None and self.work is not None:
+            self.work.cancel()
+
+    def note_time(self) -> None:
+        """Look whether the minutes of the budget have run out."""
+        budget = self.plan.budget
+        if budget is None or budget.minutes is None or self.budget_spent is not None:
+            return
+        if anyio.current_time() >= self.began + budget.minutes * 60:
+            self.budget_spent = f"{budget.minutes:g} minutes"
+
+    def decided_before(self, team: TeamRun) -> str:
+        """What earlier teams decided, each cut like any splice; empty for the first one."""
+        texts = []
+        for earlier in self.teams[: self.teams.index(team)]:
+            if earlier.decision and earlier.record:
+                text = earlier.decision.text.partition("\nWhat it rests on:")[0].strip()
+                whole = Output(text[:SPLICE_CHARS], len(text), earlier.record)
+                texts.append(f"Team {earlier.plan.name}:\n{splice(whole, place=str(self.folder.path))}")
+        return "\n\n".join(texts)
 
     @property
     def members(self) -> list[Member]:
@@ -108,18 +155,19 @@ class Run:
 
     def openings(self, team: TeamPlan) -> Sequence[Opening]:
         """What each seat of a team is started with, in the plan's order."""
+        return [self.opening(team, seat) for seat in team.seats]
+
+    def opening(self, team: TeamPlan, seat: SeatPlan) -> Opening:
+        """What one seat is started with; a team whose members do not meet is told of no room."""
         told = {
             "FLEET_RUN": self.plan.run,
             "FLEET_RUN_DIR": str(self.folder.path),
             "FLEET_TEAM": team.name,
-            "FLEET_ROOM": team.room,
             "FLEET_HOME": str(self.settings.home.root),
+            "FLEET_SEAT": seat.name,
+            **({"FLEET_ROOM": team.room} if team.room else {}),
         }
-        inherited = without_secrets(self.settings.environ)
-        return [
-            Opening(seat.cwd, {**inherited, **told, "FLEET_SEAT": seat.name, **seat.env})
-            for seat in team.seats
-        ]
+        return Opening(seat.cwd, {**self.inherited, **told, **seat.env})
 
     def artifact_path(self, member: Member) -> str:
         """Where a member's full output lies, relative to the folder."""
@@ -168,18 +216,42 @@ class Run:
 
     def conclude(self, team: TeamRun, decision: Decision) -> None:
         """Write a team's decision of record: its own file where there are several teams, and ``decision.md``."""
-        team.record = "decision.md"
-        if len(self.teams) > 1:
-            team.record = f"decisions/{self.teams.index(team) + 1:02d}-{team.plan.name}.md"
-            self.folder.write(team.record, decision.text)
-        team.decision = decision
-        self.folder.write("decision.md", self.decision_text())
+        self.write_decision(team, decision)
         self.journal.append(
             DecisionMade(
                 team=team.plan.name,
                 outcome=decision.outcome,
                 dissent=tuple(seat for position in decision.dissent for seat in position.seats),
                 absent=decision.absent,
+            )
+        )
+
+    def write_decision(self, team: TeamRun, decision: Decision) -> None:
+        """Write the files of a decision; the journal is not told."""
+        team.record = "decision.md"
+        if len(self.teams) > 1:
+            team.record = f"decisions/{self.teams.index(team) + 1:02d}-{team.plan.name}.md"
+            self.folder.write(team.record, decision.text)
+        team.decision = decision
+        self.folder.write("decision.md", self.decision_text())
+
+    def read_return(self, team: TeamRun, returned: ReturnedText) -> None:
+        """Tell that the conductor read what a dispatched team gave, and keep what it read."""
+        self.returns += 1
+        self.chars_read += len(returned.text)
+        head = (
+            f"{team.plan.name} · {returned.total} tasks · {returned.verbatim} verbatim, "
+            f"{returned.headlines} headlines, {returned.collapsed} collapsed · {len(returned.text)} chars"
+        )
+        self.folder.append("digest.txt", f"{head}\n{returned.text}\n")
+        self.journal.append(
+            ReturnRead(
+                team=team.plan.name,
+                total=returned.total,
+                verbatim=returned.verbatim,
+                headlines=returned.headlines,
+                collapsed=returned.collapsed,
+                chars=len(returned.text),
             )
         )
 
@@ -198,7 +270,11 @@ class Run:
     def conducted(self) -> Conducted:
         """What reached the conductor so far."""
         return Conducted(
-            chars_read=self.chars_read, pings=self.pings, notices=self.notices, digests=self.digests
+            chars_read=self.chars_read,
+            pings=self.pings,
+            notices=self.notices,
+            digests=self.digests,
+            returns=self.returns,
         )
 
     def write_artifact_index(self) -> None:

@@ -45,8 +45,9 @@ def summarize(
         state, code = RunState.FAILED, error_exit_code
     else:
         count = next((team.count for team in run.teams if not team.count.has_quorum), TeamCount(0, 0, 0))
-        state = run_state(count, interrupted_by=interrupted_by)
-        code = exit_code(count, interrupted_by=interrupted_by)
+        is_spent = run.budget_spent is not None
+        state = run_state(count, interrupted_by=interrupted_by, is_budget_spent=is_spent)
+        code = exit_code(count, interrupted_by=interrupted_by, is_budget_spent=is_spent)
     members = run.members
     return RunResult(
         run=plan.run,
@@ -83,7 +84,7 @@ def _team(run: Run, team: TeamRun, state: RunState) -> TeamResult:
     return TeamResult(
         team=plan.name,
         mode=plan.mode,
-        room=plan.room,
+        room=plan.room or None,
         state=state,
         of=len(plan.seats),
         finished=finished,
@@ -117,6 +118,7 @@ def _member(run: Run, member: Member, seat: SeatPlan) -> MemberResult:
         cost_usd=member.usage.cost_usd,
         artifact=run.artifact_path(member),
         final=member.final.text if member.final else None,
+        retried=tuple(member.retried),
     )
 
 

@@ -92,13 +92,11 @@ def test_everything_beyond_is_named(tmp_path: Path) -> None:
             "agents.a.output",
             "agents.a.approvals",
         ),
-        "teams",
-        *(f"teams.t.{key}" for key in ("mode", "protocol", "drive", "observer", "worktree", "approvals")),
+        *(f"teams.t.{key}" for key in ("protocol", "drive", "observer", "worktree", "approvals")),
         *("teams.t.approve", "teams.t.group"),
-        *(f"teams.t.members[0].{key}" for key in ("worktree", "approvals", "retries")),
-        *("teams.t.members[0].fallbackModels", "teams.t.members[0].output"),
-        "teams.u.mode",
-        *("gate", "budget", "digest.summarizer"),
+        *(f"teams.t.members[0].{key}" for key in ("worktree", "approvals")),
+        "teams.t.members[0].fallbackModels",
+        *("gate", "digest.summarizer"),
     ]
     assert all("is not available in this version" in line for line in lines)
     assert "teams.t.protocol — round-robin is not available in this version (available: free)" in lines
