@@ -12,6 +12,8 @@ __all__ = ["COMMANDS", "EXAMPLE", "SUMMARY", "main", "roles"]
 #: Command, where it lives, and its line in ``--help``.
 COMMANDS: dict[str, tuple[str, str, str]] = {
     "run": ("fleet.cli.run", "command", "Run a blueprint to a decision of record."),
+    "task": ("fleet.cli.task", "command", "Give one task to one agent."),
+    "parallel": ("fleet.cli.parallel", "command", "Give many tasks out at the same time."),
     "up": ("fleet.cli.up", "command", "Start a team live in tmux, each seat in its own pane."),
     "ps": ("fleet.cli.ps", "command", "List live teams and what each seat is doing."),
     "attach": ("fleet.cli.attach", "command", "Show a live team on this terminal."),
@@ -24,6 +26,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
         "Print a blueprint with every default, and where each value is from.",
     ),
     "agents": ("fleet.cli.agents", "command", "List the agents, or what fills each seat of a blueprint."),
+    "init": ("fleet.cli.init", "command", "Write a first blueprint, from questions or from flags."),
     "trust": ("fleet.cli.trust", "command", "Trust a blueprint or an agent that came with a project."),
     "validate": ("fleet.cli.validate", "command", "Check blueprints and roles manifests."),
     "schema": ("fleet.cli.schema", "command", "Print a JSON Schema."),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -145,9 +144,10 @@ def _seat(
 def _program(seat: SeatPlan, settings: Settings) -> str | None:
     """Where the program is that would run, if it is there."""
     from fleet.agents.choose import CLIS
+    from fleet.agents.present import where_is
 
     name = CLIS.get(seat.runtime) or (seat.command[0] if seat.command else None)
-    return shutil.which(name, path=settings.environ.get("PATH")) if name else None
+    return where_is(name, settings.environ) if name else None
 
 
 def _missing(seat: SeatPlan, settings: Settings) -> list[str]:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from fleet.blueprint.load import load_blueprint
+from fleet.blueprint.not_built import not_built
 from tests.fleet.cli.calling import Call
 
 PUBLISHED = Path(__file__).parents[1] / "agents" / "published"
@@ -71,7 +73,13 @@ def test_a_runtime_for_all(call: Call, place: Path) -> None:
 
 def test_what_a_run_would_refuse_is_told(call: Call, place: Path) -> None:
     (place / "team.yaml").write_text(
-        "name: n\ndescription: d\nteams: {t: {mode: dispatch, members: [{agent: worker}]}}\n"
+        "name: n\ndescription: d\ngate: {model: m}\ndigest: {summarizer: a}\norchestrator: {agent: a}\n"
+        "teams: {t: {mode: deliberate, protocol: moderated, members: [{agent: worker, worktree: true}]}}\n"
     )
+    refused = not_built(load_blueprint(Path("team.yaml")))
+    assert refused
     said = call("agents", "--blueprint", "team.yaml")
-    assert "fleet run refuses team.yaml:3:13: teams.t.mode — dispatch is not available" in said.out
+    assert [line for line in said.out.splitlines() if line.startswith("fleet run refuses ")] == [
+        f"fleet run refuses {problem}" for problem in refused
+    ]
+    assert call("agents", "--blueprint", "team.yaml", "--json").data["refused"] == list(map(str, refused))
