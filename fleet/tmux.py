@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import signal
 import threading
 from contextlib import suppress
@@ -118,7 +117,7 @@ class Tmux:
 
     def _reach(self) -> Server:
         if self._server is None:
-            os.environ[_SEPARATOR_VARIABLE] = f"fleet-{secrets.token_hex(8)}"
+            os.environ[_SEPARATOR_VARIABLE] = f"fleet-{os.urandom(8).hex()}"
             try:
                 from libtmux import Server
             finally:

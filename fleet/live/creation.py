@@ -6,7 +6,6 @@ Blocking. Not here: what the commands are (`command_file`), and how the team is 
 from __future__ import annotations
 
 import os
-import secrets
 import shlex
 import shutil
 import sys
@@ -87,7 +86,7 @@ def make_live(
         StorageFailed: the team's folder cannot be made.
     """
     check_folders(fan_out, start, live_folder(home))
-    team_id = secrets.token_hex(6)
+    team_id = os.urandom(6).hex()
     folder = live_folder(home) / team_id
     setting = Setting(session, team_id, folder, start, environ, has_pings)
     try:

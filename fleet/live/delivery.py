@@ -21,7 +21,6 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-import secrets
 import struct
 import sys
 import termios
@@ -198,7 +197,7 @@ class _Delivery:
             )
 
     def _paste(self, folder: Path) -> None:
-        name = f"fleet-{secrets.token_hex(8)}"
+        name = f"fleet-{os.urandom(8).hex()}"
         path = folder / name
         target = ("-t", self._pane.id)
         try:

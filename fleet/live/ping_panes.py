@@ -16,6 +16,7 @@ import os
 import sys
 import time
 from dataclasses import dataclass, field
+from itertools import cycle
 from typing import TYPE_CHECKING
 
 import anyio
@@ -40,8 +41,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Watch", "main"]
 
-#: Between two looks at the rooms, and at the panes while something waits for them.
-_LOOK_SECONDS = 1.0
+#: Between two looks at the rooms, and at the panes while something waits for them: uneven, or a spinner could stand
+#: as it stood each time.
+_LOOK_SECONDS = (0.83, 1.13, 0.97)
 
 #: A pane in which somebody typed a moment ago may hold half a message.
 _TYPING_SECONDS = 30.0
@@ -114,11 +116,11 @@ class Watch:
             while True:
                 try:
                     async with await reach(self._home, name="pings", grace_seconds=_GRACE_SECONDS) as client:
-                        while True:
+                        for seconds in cycle(_LOOK_SECONDS):
                             await self._find_seats()
                             await self._read_rooms(client)
                             await self._tell_seats(tasks.start_soon)
-                            await anyio.sleep(_LOOK_SECONDS)
+                            await anyio.sleep(seconds)
                 except RoundtableError as problem:
                     self._tell(f"no broker: {problem}")
                     await anyio.sleep(_RECONNECT_SECONDS)

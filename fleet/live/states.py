@@ -7,13 +7,12 @@
 
 A program that draws a spinner while it thinks is working; one that waits in silence for an answer from far away looks
 idle, and so does one that asks its user something. tmux notes when a window last changed, to the second and for all
-its panes together, so a pane that shares a window is looked at twice.
+its panes together, so a pane that shares a window is looked at several times.
 """
 
 from __future__ import annotations
 
-import hashlib
-import secrets
+import os
 import time
 from dataclasses import dataclass
 from enum import Enum
@@ -30,8 +29,8 @@ __all__ = ["QUIET_SECONDS", "Look", "State", "look", "state_of", "states"]
 #: Longer than the pauses of a screen that is being drawn: spinners turn ten times a second, clocks once.
 QUIET_SECONDS = 3.0
 
-#: Between the two looks at panes that share a window.
-_BETWEEN_SECONDS = 1.2
+#: Between looks at panes that share a window: uneven, or a spinner could stand as it stood each time.
+_BETWEEN_SECONDS = (0.23, 0.41, 0.59)
 
 #: Panes asked of in one invocation: a tmux client takes no more than 16 KB.
 _PANES_AT_ONCE = 40
@@ -69,7 +68,7 @@ def look(tmux: Tmux, pane_ids: Sequence[str]) -> dict[str, Look]:
         TmuxFailed: one of them, or the server, is gone.
     """
     found: dict[str, Look] = {}
-    mark = f"fleet-{secrets.token_hex(8)}"
+    mark = f"fleet-{os.urandom(8).hex()}"
     for first in range(0, len(pane_ids), _PANES_AT_ONCE):
         words: list[str] = []
         for pane_id in pane_ids[first : first + _PANES_AT_ONCE]:
@@ -88,8 +87,8 @@ def look(tmux: Tmux, pane_ids: Sequence[str]) -> dict[str, Look]:
     return found
 
 
-def state_of(seen: Look, earlier: Look | None, *, shares_window: bool, now: float) -> State:
-    """Decide; ``earlier`` is a look at least a second before, ``None`` if one was enough. ``now`` is wall time."""
+def state_of(seen: Look, *, has_changed: bool | None, shares_window: bool, now: float) -> State:
+    """Decide. ``has_changed`` is whether other looks differed, ``None`` without any; ``now`` is wall time."""
     if seen.is_dead:
         return State.DEAD
     if seen.is_untouched:
@@ -97,9 +96,7 @@ def state_of(seen: Look, earlier: Look | None, *, shares_window: bool, now: floa
     has_window_been_quiet = now - seen.window_activity > QUIET_SECONDS
     if has_window_been_quiet:
         return State.IDLE
-    if not shares_window:
-        return State.WORKING
-    return State.WORKING if earlier is None or earlier.content != seen.content else State.IDLE
+    return State.IDLE if shares_window and has_changed is False else State.WORKING
 
 
 def states(tmux: Tmux, panes: Iterable[Pane]) -> dict[str, State]:
@@ -108,25 +105,23 @@ def states(tmux: Tmux, panes: Iterable[Pane]) -> dict[str, State]:
     Raises:
         TmuxFailed: a pane, or the server, is gone.
     """
-    panes = list(panes)
-    seen = look(tmux, [pane.id for pane in panes])
-    unclear = [
-        pane.id
-        for pane in panes
-        if state_of(seen[pane.id], None, shares_window=pane.window_panes > 1, now=time.time())
-        is State.WORKING
-        and pane.window_panes > 1
-    ]
-    earlier: dict[str, Look] = {}
-    if unclear:
-        earlier = {pane_id: seen[pane_id] for pane_id in unclear}
-        time.sleep(_BETWEEN_SECONDS)
-        seen.update(look(tmux, unclear))
-    now = time.time()
-    return {
-        pane.id: state_of(seen[pane.id], earlier.get(pane.id), shares_window=pane.window_panes > 1, now=now)
-        for pane in panes
-    }
+    shared = {pane.id: pane.window_panes > 1 for pane in panes}
+    seen = look(tmux, list(shared))
+
+    def decide(pane_id: str, *, has_changed: bool | None) -> State:
+        return state_of(
+            seen[pane_id], has_changed=has_changed, shares_window=shared[pane_id], now=time.time()
+        )
+
+    found = {pane_id: decide(pane_id, has_changed=None) for pane_id in shared}
+    unclear = [pane_id for pane_id, state in found.items() if state is State.WORKING and shared[pane_id]]
+    changed: set[str] = set()
+    for seconds in _BETWEEN_SECONDS if unclear else ():
+        time.sleep(seconds)
+        again = look(tmux, unclear)
+        changed |= {pane_id for pane_id in unclear if again[pane_id].content != seen[pane_id].content}
+        seen.update(again)
+    return found | {pane_id: decide(pane_id, has_changed=pane_id in changed) for pane_id in unclear}
 
 
 def _seen(fields: list[str], lines: list[str]) -> Look:
@@ -139,5 +134,5 @@ def _seen(fields: list[str], lines: list[str]) -> Look:
         is_untouched=is_blank and (column, row, history, alternate) == ("0", "0", "0", "0"),
         is_in_mode=in_mode != "0" and in_mode != "",
         window_activity=int(activity or 0),
-        content=hashlib.sha256(repr((column, row, history, lines)).encode()).hexdigest(),
+        content="\n".join((column, row, history, *lines)),
     )

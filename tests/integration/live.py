@@ -157,10 +157,10 @@ class Machine:
         folder = Path(self.env["FLEET_HOME"]) / "live"
         return sorted(folder.iterdir()) if folder.exists() else []
 
-    def post(self, author: str, text: str, room: str = "den") -> None:
-        """Say something in a room."""
+    def roundtable(self, *words: str) -> str:
+        """Run a command of the rooms; it has to work."""
         done = subprocess.run(
-            [sys.executable, "-P", "-m", "roundtable", "post", room, text, "--as", author, "--create"],
+            [sys.executable, "-P", "-m", "roundtable", *words],
             env=self.env,
             cwd=self.work,
             capture_output=True,
@@ -168,6 +168,11 @@ class Machine:
             timeout=60,
         )
         assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def post(self, author: str, text: str, room: str = "den") -> None:
+        """Say something in a room."""
+        self.roundtable("post", room, text, "--as", author, "--create")
 
     @contextmanager
     def terminal(self, *words: str, columns: int = 80, rows: int = 24, **changes: str) -> Iterator[Shown]:
