@@ -87,6 +87,7 @@ class Broker:
         self._limits = limits or Limits()
         self._grace_seconds = grace_seconds
         self._clock = clock
+        self._now_ms = 0  # the time of this turn
         self._connections: set[Connection] = set()
         self._by_session: dict[str, Connection] = {}
         self._reservations: dict[str, dict[str, _Reservation]] = {}
@@ -143,7 +144,10 @@ class Broker:
 
     def _turn(self) -> None:
         """Wait, do what can be done, end what is over, and only then let everybody know of it."""
-        self.turns.turn(self._next_end())
+        found = self.turns.wait(self._next_end())
+        self._now_ms = int(self._clock() * 1000)
+        for ready, events in found:
+            ready(events)
         for connection in self._unregistered.over():
             _log.info("closed a connection that did not register")
             connection.finish()
@@ -282,8 +286,9 @@ class Broker:
         self._is_store_failing = False
         for one in unsettled:
             one.connection.send(one.body)
-            if one.activity is not None and len(one.room.members) > 1:
-                self._tell(one.room, one.activity, but=one.connection.registered_author.session_id)
+            if one.seq and len(one.room.members) > 1:
+                author = one.connection.registered_author
+                self._tell(one.room, author.name, one.seq, but=author.session_id)
 
     @property
     def buffer(self) -> memoryview:
@@ -358,7 +363,7 @@ class Broker:
         if self._is_durable and topic is not None and room.topic is None and room.last_seq:
             self._keep_topic(room, topic)
         is_new = author.session_id not in room.members
-        activity = room.join(author, joined_at=self._now(), topic=topic, is_quiet=bool(request.quiet))
+        activity = room.join(author, joined_at=self._now_ms, topic=topic, is_quiet=bool(request.quiet))
         connection.rooms[room.name] = room
         connection.send(
             wire.encode_joined(
@@ -397,22 +402,30 @@ class Broker:
         posted = room.post(
             author,
             text,
-            id=request.id or f"{self.id}-{next(self._message_ids):x}",
-            timestamp=self._now(),
+            # Not an f-string, which takes twice as long here.
+            id=request.id or "%s-%x" % (self.id, next(self._message_ids)),  # noqa: UP031
+            timestamp=self._now_ms,
             size=size,
             reply_to=request.reply_to,
         )
         body = wire.encode_posted(request.request_id, posted.encoded, posted.unread_before)
         if self._is_durable:
-            if posted.activity is not None:
+            if posted.is_new:
                 self._store.posted(room, posted.message)
             self._wait_for_commit(
-                _Unsettled(connection, request.request_id, body, "Nothing was posted", room, posted.activity)
+                _Unsettled(
+                    connection,
+                    request.request_id,
+                    body,
+                    "Nothing was posted",
+                    room,
+                    posted.message.seq if posted.is_new else 0,
+                )
             )
             return
         connection.send(body)
-        if posted.activity is not None and len(room.members) > 1:
-            self._tell(room, posted.activity, but=author.session_id)
+        if posted.is_new and len(room.members) > 1:
+            self._tell(room, author.name, posted.message.seq, but=author.session_id)
 
     def _fetch(self, connection: Connection, request: wire.FetchRequest) -> None:
         room = self._room(request.room, request.epoch)
@@ -492,9 +505,6 @@ class Broker:
 
     # What requests share.
 
-    def _now(self) -> int:
-        return int(self._clock() * 1000)
-
     def _room(self, name: str, epoch: str | None) -> Room:
         room = self._store.find(name)
         if room is None:
@@ -517,7 +527,7 @@ class Broker:
         """Answer who may have moved a cursor."""
         if self._is_durable:
             self._wait_for_commit(
-                _Unsettled(connection, request_id, body, "The cursor was not moved", room, None)
+                _Unsettled(connection, request_id, body, "The cursor was not moved", room, 0)
             )
         else:
             connection.send(body)
@@ -540,20 +550,20 @@ class Broker:
         """End a membership, tell who stays, and forget a room in which nothing was ever said."""
         activity = room.leave(session_id)
         if activity is not None:
-            self._tell(room, activity, but=session_id)
+            self._tell(room, activity.author, 0, but=session_id)
         if room.is_disposable and self._store.find(room.name) is room:
             self._store.drop(room.name)
 
-    def _tell(self, room: Room, activity: Activity, *, but: str) -> None:
+    def _tell(self, room: Room, author: str, seq: int, *, but: str) -> None:
         """Let every member but one know, at the end of this turn or, of a coming or going among many, soon."""
         told = self._untold.get(room)
         if told is None:
             told = self._untold[room] = []
-        if told and told[-1].but == but and told[-1].author == activity.author:
-            told[-1].seqs.append(activity.seq)
+        if told and told[-1].but == but and told[-1].author == author:
+            told[-1].seqs.append(seq)
         else:
-            told.append(Told(but, activity.author, [activity.seq]))
-        if activity.seq or len(room.members) <= _FEW_MEMBERS:
+            told.append(Told(but, author, [seq]))
+        if seq or len(room.members) <= _FEW_MEMBERS:
             self._due[room] = None
         elif room not in self._presence:
             self._presence.add(room)
@@ -563,7 +573,7 @@ class Broker:
         if told := self._untold.get(room):
             told.append(Told(session_id, "", [], is_coming=True))
         if activity is not None:
-            self._tell(room, activity, but=session_id)
+            self._tell(room, activity.author, 0, but=session_id)
 
     def _deliver(self, room: Room) -> None:
         """Queue what this turn has told in ``room``."""
@@ -604,7 +614,7 @@ class _Unsettled(NamedTuple):
     body: bytes
     refusal: str  #: what did not happen if that fails
     room: Room
-    activity: Activity | None  #: what the others are told
+    seq: int  #: of what the others are told; 0 if it is nothing
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Turns: wait until some socket can be read or written, do all that can be done, then end the turn.
 
 One thread, over ``selectors``. Whoever uses it sees a turn as one step: what is to happen once for all that a turn has
-brought (a commit, one write per connection) happens where ``turn`` returns.
+brought (a commit, one write per connection) comes after all that ``wait`` has given.
 
 Not asyncio: importing it is half of a broker's start, and its transports and handles are a third of what a post costs
 (docs/decisions/0005).
@@ -50,11 +50,10 @@ class Turns:
         with suppress(OSError):  # a full socket wakes as well
             self._waker.send(b"\0")
 
-    def turn(self, until: float | None) -> None:
-        """Wait until something can be done, or until ``until`` on the monotonic clock, and do it."""
+    def wait(self, until: float | None) -> list[tuple[Callable[[int], None], int]]:
+        """Wait until something can be done, or until ``until`` on the monotonic clock; what to call, and with what."""
         seconds = None if until is None else max(0.0, until - time.monotonic())
-        for key, events in self._selector.select(seconds):
-            key.data(events)
+        return [(key.data, events) for key, events in self._selector.select(seconds)]
 
     def close(self) -> None:
         """Watch nothing any more."""

@@ -42,7 +42,7 @@ def test_a_post_is_numbered_from_one_and_told() -> None:
     there = room(ANN, BOB)
     first, second = post(there, ANN), post(there, BOB)
     assert (first.message.seq, second.message.seq) == (1, 2)
-    assert first.activity == Activity("r", "ann", 1)
+    assert first.is_new
     assert first.message.author == ANN
 
 
@@ -166,7 +166,7 @@ def test_the_same_id_is_one_message() -> None:
     first = post(there, ANN, "once", id_="x")
     again = post(there, ANN, "twice", id_="x")
     assert again.message == first.message
-    assert again.activity is None
+    assert not again.is_new
     assert there.last_seq == 1
 
 
