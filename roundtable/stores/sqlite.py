@@ -183,7 +183,7 @@ class SqliteStore(MemoryStore):
         )
         database.executemany(
             "REPLACE INTO cursors VALUES (?, ?, ?)",
-            ((ids[room], name, room.cursor(name)) for room, name in self._cursors),
+            ((ids[room], name, room.cursor(name)) for room, name in self._cursors if room.cursor(name)),
         )
         database.executemany(
             "UPDATE rooms SET topic = ? WHERE id = ?",
