@@ -99,6 +99,16 @@ async def test_a_file_that_has_grown_adds_what_is_new(place: Place, writer: Memo
     assert [text for _, text, _ in facts(place)][-1] == "cap it at 10 MB"
 
 
+async def test_a_fact_somebody_has_reworded_is_known_by_its_message(place: Place, writer: Memory) -> None:
+    put(place, "raw/limiter.txt", TALK)
+    await writer.ingest("raw/limiter.txt")
+    page = place.folder / "wiki/limiter.md"
+    page.write_text(page.read_text().replace("use SQLite for the limiter.", "SQLite it is"))
+    put(place, "raw/limiter.txt", MORE)
+    assert "1 new fact (1 decision)" in (await writer.ingest("raw/limiter.txt")).text
+    assert "use SQLite for the limiter." not in page.read_text()
+
+
 async def test_the_same_room_in_another_file_adds_nothing_either(place: Place, writer: Memory) -> None:
     put(place, "raw/limiter.txt", TALK)
     await writer.ingest("raw/limiter.txt")

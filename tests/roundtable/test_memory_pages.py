@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from roundtable.memory.facts import Fact, Source
@@ -68,6 +68,7 @@ facts = st.builds(
 
 
 @given(page_texts)
+@example("- **decision** x\n  - ann#1 · undated · [raw/b%2Dc.md](../raw/b%2Dc.md)")
 def test_a_page_is_written_as_it_was_read(text: str) -> None:
     assert Page.parse(text).render() == text
 

@@ -312,6 +312,16 @@ def test_a_match_far_in_a_long_passage_is_shown(folder: Folder) -> None:
     assert len(made.text) < 700
 
 
+@pytest.mark.parametrize(
+    "text", ["ab\n" * 400, "\n".join("x" * n for n in range(60)), "y" * 300 + "\n" * 400 + "z"]
+)
+def test_wherever_a_passage_is_cut_its_lines_begin_with_four_blanks(text: str) -> None:
+    passage = Passage("wiki/a.md", "a", "", "", "2026-03-01", "", 0, text)
+    for max_chars in range(200, 800):
+        _, _, *lines = answer([passage], 1, ("z",), max_chars, is_partial=False).text.split("\n")
+        assert all(line.startswith("    ") for line in lines)
+
+
 def test_small_budgets_show_headlines_and_count_the_rest() -> None:
     some = [Passage("wiki/a.md", "a", "decision", "ann#1", "2026-03-01", "raw/a.txt", 0, "x " * 200)] * 9
     small = answer(some, 9, ("x",), 1, is_partial=False).text

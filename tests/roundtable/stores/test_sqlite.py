@@ -129,7 +129,7 @@ def test_numbers_and_known_ids_go_on(opened: Opens) -> None:
     store.commit()
     store = opened()
     room = room_in(store)
-    assert post(store, room, id_="one").activity is None
+    assert post(store, room, id_="one").message.seq == 1
     assert post(store, room, id_="two").message.seq == 2
     store.commit()
     assert room_in(opened()).last_seq == 2
