@@ -127,6 +127,10 @@ class HttpServer:
     url: str
     process: subprocess.Popen[str]
 
+    @property
+    def port(self) -> int:
+        return int(self.url.removesuffix("/mcp").rpartition(":")[2])
+
     def token(self, role: str) -> str:
         return tokens(Home(self.home), [role])[role]
 

@@ -222,11 +222,16 @@ async def test_only_the_writer_exports(shared_home: Path, ann: Peer, librarian: 
 
 
 async def test_memory_is_asked_by_all_and_written_by_one(ann: Peer, librarian: Peer) -> None:
-    assert "empty" in await ann.says("memory_query", question="what did we agree on?")
-    assert 'Only the "librarian" role may' in await ann.refuses("memory_ingest", source="raw/minutes.txt")
+    assert 'Only the "librarian" role may' in await ann.refuses("memory_ingest", source="raw/colours.txt")
     assert 'Only the "librarian" role may' in await ann.refuses("memory_gardener")
     assert "Unknown parameter" in await ann.refuses("memory_query", question="what?", role="librarian")
+
+    await ann.says("join", room="colours")
+    await ann.says("post", room="colours", message="DECISION: the doors are painted vermilion")
+    await librarian.says("export", room="colours", path="raw/colours.txt")
+    assert "colours" in await librarian.says("memory_ingest", source="raw/colours.txt")
     assert await librarian.says("memory_gardener")
+    assert "vermilion" in await ann.says("memory_query", question="how are the doors painted?")
 
 
 async def test_a_broker_that_is_killed_between_two_calls(shared_home: Path, ann: Peer, bob: Peer) -> None:
@@ -257,6 +262,7 @@ async def test_a_room_named_at_the_start_is_joined_once_by_ten_first_calls(home:
         async with await connect(Home(home).socket(), name="look") as look:
             (info,) = await look.rooms()
             assert [member.name for member in info.members] == ["carl"]
+        assert "empty" in await carl.says("memory_query", question="what did we agree on?")
         # What was left stays left.
         await carl.says("leave", room="desk")
         assert "join it first" in await carl.refuses("post", room="desk", message="hi")

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -12,11 +13,12 @@ import stat
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
 import anyio
-import httpx2
 import pytest
 
 from roundtable.client import connect
@@ -65,13 +67,34 @@ def served(request: pytest.FixtureRequest) -> Iterator[HttpServer]:
     shutil.rmtree(path, ignore_errors=True)
 
 
+@dataclass(frozen=True)
+class Answer:
+    """What a server answers to one request."""
+
+    status: int
+    headers: dict[str, str]
+    text: str
+
+
 def request(
-    server: HttpServer, method: str = "POST", token: str | None = None, body: Any = HELLO, **headers: str
-) -> httpx2.Response:
+    server: HttpServer,
+    method: str = "POST",
+    token: str | None = None,
+    body: Any = HELLO,
+    *,
+    path: str = "/mcp",
+    **headers: str,
+) -> Answer:
+    """One request by hand, on a connection of its own."""
     given = {"Authorization": f"Bearer {token}"} if token else {}
-    return httpx2.request(
-        method, server.url, json=body, headers={**HEADERS, **given, **headers}, timeout=SECONDS
-    )
+    connection = HTTPConnection("127.0.0.1", server.port, timeout=SECONDS)
+    try:
+        connection.request(method, path, json.dumps(body), {**HEADERS, **given, **headers})
+        response = connection.getresponse()
+        told = {name.lower(): value for name, value in response.getheaders()}
+        return Answer(response.status, told, response.read().decode())
+    finally:
+        connection.close()
 
 
 async def test_peers_of_both_ages_and_one_on_stdio_talk(served: HttpServer) -> None:
@@ -149,9 +172,9 @@ def test_a_role_stays_with_the_goodbye_of_a_session_that_is_not_its_last(served:
     assert "Posted to #pair" in call(two, "post", room="pair", message="hi")
     goodbyes = [one, "unknown", one]
     answers = [request(served, "DELETE", token, None, **{"Mcp-Session-Id": name}) for name in goodbyes]
-    assert [answer.status_code for answer in answers] == [200, 404, 404]
+    assert [answer.status for answer in answers] == [200, 404, 404]
     assert "Posted to #pair" in call(two, "post", room="pair", message="still here")
-    assert request(served, "DELETE", token, None, **{"Mcp-Session-Id": two}).status_code == 200
+    assert request(served, "DELETE", token, None, **{"Mcp-Session-Id": two}).status == 200
     three = request(served, token=token).headers["mcp-session-id"]
     assert "join it first" in call(three, "post", room="pair", message="back")
     request(served, "DELETE", token, None, **{"Mcp-Session-Id": three})
@@ -173,31 +196,25 @@ def test_who_has_no_token_or_a_wrong_one_is_told_how_to_get_one(served: HttpServ
     for given in (None, "x", token[:-1], token + "x", token.swapcase()):
         for method in ("POST", "GET", "DELETE"):
             refused = request(served, method, given)
-            assert refused.status_code == 401
+            assert refused.status == 401
             assert refused.headers["www-authenticate"].startswith('Bearer realm="roundtable"')
             assert "roundtable token ROLE" in refused.text
-    assert request(served, Authorization=f"Basic {token}").status_code == 401
-    assert request(served, Authorization=token).status_code == 401
-    assert request(served, Authorization=f"bearer  {token}").status_code == 200
+    assert request(served, Authorization=f"Basic {token}").status == 401
+    assert request(served, Authorization=token).status == 401
+    assert request(served, Authorization=f"bearer  {token}").status == 200
 
 
 def test_a_token_opens_no_session_of_another_role(served: HttpServer) -> None:
     opened = request(served, token=served.token("ann"))
-    assert opened.status_code == 200
+    assert opened.status == 200
     session = opened.headers["mcp-session-id"]
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
     for method in ("POST", "GET", "DELETE"):
         headers = {"Mcp-Session-Id": session}
-        assert request(served, method, served.token("bob"), call, **headers).status_code == 404
-    assert (
-        request(served, "POST", served.token("ann"), call, **{"Mcp-Session-Id": session}).status_code == 200
-    )
-    assert (
-        request(served, "DELETE", served.token("ann"), None, **{"Mcp-Session-Id": session}).status_code == 200
-    )
-    assert (
-        request(served, "POST", served.token("ann"), call, **{"Mcp-Session-Id": session}).status_code == 404
-    )
+        assert request(served, method, served.token("bob"), call, **headers).status == 404
+    assert request(served, "POST", served.token("ann"), call, **{"Mcp-Session-Id": session}).status == 200
+    assert request(served, "DELETE", served.token("ann"), None, **{"Mcp-Session-Id": session}).status == 200
+    assert request(served, "POST", served.token("ann"), call, **{"Mcp-Session-Id": session}).status == 404
 
 
 @pytest.mark.parametrize(
@@ -214,16 +231,14 @@ def test_a_page_of_another_site_is_not_listened_to(
     served: HttpServer, header: str, value: str, status: int
 ) -> None:
     for token in (None, served.token("ann")):
-        assert request(served, token=token, **{header: value}).status_code == status
+        assert request(served, token=token, **{header: value}).status == status
 
 
 def test_nothing_else_is_served_and_only_this_machine_is_answered(served: HttpServer) -> None:
     for path in ("/", "/mcp/", "/.well-known/oauth-protected-resource"):
-        url = served.url.removesuffix("/mcp") + path
-        assert httpx2.get(url, timeout=SECONDS).status_code == 404
-    port = int(served.url.removesuffix("/mcp").rpartition(":")[2])
+        assert request(served, "GET", path=path).status == 404
     with socket.socket() as other, pytest.raises(OSError, match="refused"):
-        other.connect(("127.0.0.2", port))
+        other.connect(("127.0.0.2", served.port))
 
 
 def test_no_token_is_told_to_anybody_but_its_owner(served: HttpServer) -> None:
@@ -266,14 +281,18 @@ async def test_the_life_of_a_server(own: HttpServer, environ: dict[str, str]) ->
 
         # Sessions that nobody closes do not pile up, and are nobody's matter but their own role's.
         opened = [request(own, token=own.token("ghost")) for _ in range(64)]
-        assert [answer.status_code for answer in opened] == [200] * 63 + [503]
+        assert [answer.status for answer in opened] == [200] * 63 + [503]
         assert "Too many open sessions" in opened[-1].text
         assert "ann" in await ann.says("rooms")
 
         # Told to stop it does, although somebody waits.
-        async with anyio.create_task_group() as group:
+        async with (
+            http_peer(own.url, own.token("ann"), mode=ALONE) as alone,
+            anyio.create_task_group() as group,
+        ):
             group.start_soon(_wait_for_ever, ann)
-            await ann.says("rooms")
+            group.start_soon(_wait_for_ever, alone)
+            await alone.says("rooms")
             own.process.send_signal(signal.SIGTERM)
             await until(lambda: own.process.poll() is not None, "its end")
             group.cancel_scope.cancel()
@@ -286,9 +305,8 @@ async def test_the_life_of_a_server(own: HttpServer, environ: dict[str, str]) ->
 
 
 def _a_port_that_is_taken_is_told(own: HttpServer, environ: dict[str, str]) -> None:
-    port = own.url.removesuffix("/mcp").rpartition(":")[2]
     second = subprocess.run(
-        [*ROUNDTABLE, "mcp", "--http", "--port", port, "--as", "ann"],
+        [*ROUNDTABLE, "mcp", "--http", "--port", str(own.port), "--as", "ann"],
         capture_output=True,
         text=True,
         env=environ,
@@ -296,7 +314,7 @@ def _a_port_that_is_taken_is_told(own: HttpServer, environ: dict[str, str]) -> N
     )
     assert (second.returncode, second.stdout) == (1, "")
     assert second.stderr.splitlines() == [
-        f"roundtable: cannot listen on 127.0.0.1:{port}: Address already in use",
+        f"roundtable: cannot listen on 127.0.0.1:{own.port}: Address already in use",
         "hint: choose another with --port, or 0 for any that is free",
     ]
 
