@@ -18,8 +18,6 @@ import anyio
 
 from fleet.check import check_seats
 from fleet.deadline import Deadline
-from fleet.deliberation import team as deliberating
-from fleet.dispatch import team as dispatching
 from fleet.errors import FleetError, InternalFault
 from fleet.plan import Plan
 from fleet.runs.events import RunEnded, RunStarted
@@ -84,7 +82,7 @@ async def pipeline(run: Run) -> None:
     for team in run.teams:
         deadline = run.deadline.earlier(Deadline.after(team.plan.deadline_seconds, now=anyio.current_time()))
         team.is_started = True
-        await _WORK[team.plan.mode](run, team, deadline=deadline)
+        await _work_of(team.plan.mode)(run, team, deadline=deadline)
         run.note_time()
         if not team.count.has_quorum:
             break
@@ -111,11 +109,15 @@ def begin(run: Run) -> None:
     )
 
 
-_WORK = {
-    "deliberate": deliberating.work,
-    "dispatch": dispatching.work,
-    "deliberate-then-dispatch": dispatching.work_after_deliberation,
-}
+def _work_of(mode: str) -> Callable[..., Awaitable[None]]:
+    """How a team of that mode works; imported only then, as many runs have no room and many no tasks."""
+    if mode == "deliberate":
+        from fleet.deliberation import team as deliberating
+
+        return deliberating.work
+    from fleet.dispatch import team as dispatching
+
+    return dispatching.work if mode == "dispatch" else dispatching.work_after_deliberation
 
 
 class _Interruption:

@@ -231,8 +231,15 @@ class _Child:
         """Feed and read the child until its warden has said its last word, cancelled from outside or not."""
         with self._attending:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._write, self._lifeline, self._launch)
-                tasks.start_soon(self._feed)
+                # What an empty pipe takes at once needs no task; most launches and prompts are that short.
+                launch = self._write_now(self._lifeline, self._launch)
+                if launch:
+                    tasks.start_soon(self._write, self._lifeline, launch)
+                stdin = self._write_now(self._stdin, self._spec.stdin or b"")
+                if stdin:
+                    tasks.start_soon(self._feed, stdin)
+                else:
+                    self._shut(self._stdin)
                 tasks.start_soon(self._pump, self._stdout, self._take_stdout)
                 tasks.start_soon(self._pump, self._stderr, self._take_stderr)
                 await self._pump(self._status, self._take_status)
@@ -284,13 +291,20 @@ class _Child:
         self._is_stopping = True
         self._shut(self._lifeline)
 
-    async def _feed(self) -> None:
-        await self._write(self._stdin, self._spec.stdin or b"")
+    async def _feed(self, left: memoryview) -> None:
+        await self._write(self._stdin, left)
         self._shut(self._stdin)
 
-    async def _write(self, fd: int, content: bytes) -> None:
-        """Write all of it, or as much as is wanted: the other end may close, and so may this one."""
+    def _write_now(self, fd: int, content: bytes) -> memoryview:
+        """Write what is taken without waiting; what is left."""
         left = memoryview(content)
+        with contextlib.suppress(BlockingIOError, BrokenPipeError):
+            while left and fd in self._open:
+                left = left[os.write(fd, left[:_CHUNK_BYTES]) :]
+        return left
+
+    async def _write(self, fd: int, left: memoryview) -> None:
+        """Write all of it, or as much as is wanted: the other end may close, and so may this one."""
         try:
             while left and fd in self._open:
                 await anyio.wait_writable(fd)

@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "agents": ("fleet.cli.agents", "command", "List the agents, or what fills each seat of a blueprint."),
     "init": ("fleet.cli.init", "command", "Write a first blueprint, from questions or from flags."),
     "trust": ("fleet.cli.trust", "command", "Trust a blueprint or an agent that came with a project."),
+    "doctor": ("fleet.cli.doctor", "command", "Say what is missing here, with the line that mends it."),
     "validate": ("fleet.cli.validate", "command", "Check blueprints and roles manifests."),
     "schema": ("fleet.cli.schema", "command", "Print a JSON Schema."),
     "roles": ("fleet.cli.roles", "command", "Print what would fan a team out, as a plan or a script."),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fleet.settings import Settings
     from fleet.trust import Claim, TrustStore
 
-__all__ = ["command", "require_trust"]
+__all__ = ["agree_to", "command", "require_trust"]
 
 #: Characters of one file and its acts in an error.
 _MAX_CLAIM = 300
@@ -68,14 +68,28 @@ def require_trust(opened: Opened, settings: Settings, *, may_ask: bool = True) -
         InvalidFile: the user's trust file is not what it should be.
     """
     from fleet.cli.opening import places_of
-    from fleet.trust import TrustStore, claims
+    from fleet.trust import claims
 
     shown = places_of(settings).shown(opened.found.path)
     needed = claims(opened.found, opened.loaded, opened.agents, shown=shown)
+    agree_to(needed, settings, names=(_name_for_trust(opened),), may_ask=may_ask)
+
+
+def agree_to(
+    needed: tuple[Claim, ...], settings: Settings, *, names: Sequence[str], may_ask: bool = True
+) -> None:
+    """Do what ``require_trust`` does for files that are known; ``names`` are what ``fleet trust`` is told of them.
+
+    Raises:
+        AgreementNeeded: nobody can be asked, or the answer was no.
+        InvalidFile: the user's trust file is not what it should be.
+    """
+    from fleet.trust import TrustStore
+
     if not needed:
         return
     store = TrustStore(settings.home.root)
-    _agree(store, store.lacks(needed), is_agreed=False, names=(_name_for_trust(opened),), may_ask=may_ask)
+    _agree(store, store.lacks(needed), is_agreed=False, names=names, may_ask=may_ask)
 
 
 def _name_for_trust(opened: Opened) -> str:

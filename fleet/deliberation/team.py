@@ -21,11 +21,10 @@ from fleet.runs.notice import attendance, notice_line
 from fleet.runs.outcome import MemberState
 from fleet.runs.rooms import CONDUCTOR, RunRoom
 from fleet.runs.run import Run, TeamRun
-from roundtable.harmless import indented
 from roundtable.message import Activity
 from roundtable.ping import Ping
 
-__all__ = ["conclude", "decision_head", "discuss", "seated", "work"]
+__all__ = ["conclude", "discuss", "seated", "work"]
 
 #: What of a decision is posted to the room, in characters: its head, its outcome and its dissent, not its digest.
 _POSTED_CHARS = 4_000
@@ -133,7 +132,7 @@ async def conclude(run: Run, team: TeamRun, room: RunRoom) -> None:
         [(member.seat, member.final) for member in team.members],
         absent=[member.seat for member in absent],
         quorum=plan.quorum,
-        head=decision_head(run, team),
+        head=run.decision_head(team),
         attendance=notice_line(team.members, limit=None),
         digest=digest.text,
         artifact_of={member.seat: run.artifact_path(member) for member in team.members},
@@ -143,18 +142,6 @@ async def conclude(run: Run, team: TeamRun, room: RunRoom) -> None:
     rest = len(said) - _POSTED_CHARS
     more = f"\n…(+{rest} chars) whole text: {team.record}" if rest > 0 else ""
     await room.post(CONDUCTOR, f"DECISION: {said[:_POSTED_CHARS]}{more}")
-
-
-def decision_head(run: Run, team: TeamRun) -> list[str]:
-    """The lines every decision of record begins with."""
-    of_team = f" · team {team.plan.name}" if len(run.teams) > 1 else ""
-    lines = [
-        f"Decision of record · {run.plan.fleet}{of_team} · run {run.plan.run}",
-        f"Task: {indented(run.plan.task)}",
-    ]
-    if run.plan.is_rehearsal:
-        lines.append("Rehearsal: no model was used; the members argued by rule from their briefs.")
-    return lines
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ import anyio
 import msgspec
 
 from fleet.deadline import Deadline
-from fleet.deliberation import team as deliberating
 from fleet.dispatch.assignment import Assignment
 from fleet.dispatch.work import TaskResult, dispatch
 from fleet.runs.events import TeamStarted
@@ -23,7 +22,7 @@ from fleet.runs.results import Decision
 from fleet.runs.returns import Output, ReturnedText, Standing, return_many, splice
 from fleet.runs.run import Run, TeamRun
 
-__all__ = ["begin_dispatch", "give_back", "outcome_of", "work", "work_after_deliberation"]
+__all__ = ["begin_dispatch", "decision_of", "give_back", "outcome_of", "work", "work_after_deliberation"]
 
 #: The part of a team's time that its deliberation may take, if it is to work afterwards.
 _TALKING_PART = 0.5
@@ -43,8 +42,8 @@ async def work(run: Run, team: TeamRun, *, deadline: Deadline) -> None:
     results = await _give_out(run, team, team.members, assignments, deadline)
     run.end_team(team)
     returned = give_back(run, team, results)
-    head = [*deliberating.decision_head(run, team), "", notice_line(team.members, limit=None), ""]
-    run.conclude(team, _decision(team, results, "\n".join([*head, returned.text, ""])))
+    head = [*run.decision_head(team), "", notice_line(team.members, limit=None), ""]
+    run.conclude(team, decision_of(team, results, "\n".join([*head, returned.text, ""])))
 
 
 async def work_after_deliberation(run: Run, team: TeamRun, *, deadline: Deadline) -> None:
@@ -55,6 +54,9 @@ async def work_after_deliberation(run: Run, team: TeamRun, *, deadline: Deadline
     Raises:
         StorageFailed, RoomUnavailable: the run cannot go on; the agents have been stopped.
     """
+    # Most teams that dispatch never meet, and what a room needs takes its time to import.
+    from fleet.deliberation import team as deliberating
+
     async with deliberating.seated(run, team) as room:
         talking = deadline.part(_TALKING_PART, now=anyio.current_time())
         await deliberating.discuss(run, team, room, deadline=talking, goes_on=True)
@@ -108,6 +110,20 @@ def outcome_of(results: Sequence[TaskResult]) -> str:
     return f"{sum(result.standing is Standing.OK for result in results)}/{len(results)} succeeded"
 
 
+def decision_of(team: TeamRun, results: Sequence[TaskResult], text: str) -> Decision:
+    """A team's work as the decision of record whose words are ``text``."""
+    _, absent, _ = attendance(team.members)
+    return Decision(
+        outcome=outcome_of(results),
+        agreed=(),
+        positions=(),
+        dissent=(),
+        open_questions=(),
+        absent=tuple(member.seat for member in absent),
+        text=text,
+    )
+
+
 async def _give_out(
     run: Run, team: TeamRun, members: Sequence[Member], assignments: Sequence[Assignment], deadline: Deadline
 ) -> list[TaskResult]:
@@ -137,19 +153,6 @@ def _assignments(run: Run, team: TeamRun, members: Sequence[Member], decided: st
         for seat in team.plan.seats
         if seat.name in at_work
     ]
-
-
-def _decision(team: TeamRun, results: Sequence[TaskResult], text: str) -> Decision:
-    _, absent, _ = attendance(team.members)
-    return Decision(
-        outcome=outcome_of(results),
-        agreed=(),
-        positions=(),
-        dissent=(),
-        open_questions=(),
-        absent=tuple(member.seat for member in absent),
-        text=text,
-    )
 
 
 def _decided(run: Run, team: TeamRun) -> str:

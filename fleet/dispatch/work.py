@@ -136,7 +136,7 @@ class _Desk:
 
     async def work(self) -> None:
         """Do one assignment after the other until there is none."""
-        while self.next < len(self.assignments) and not self.deadline.has_passed(anyio.current_time()):
+        while self._goes_on() and self.next < len(self.assignments):
             number, self.next = self.next, self.next + 1
             result = await self._do(number)
             self.results[number] = result
@@ -145,19 +145,24 @@ class _Desk:
                 self.workers.cancel()
             await result.member.close()
 
+    def _goes_on(self) -> bool:
+        is_late = self.deadline.has_passed(anyio.current_time())
+        return not is_late and self.failed is None and self.run.budget_spent is None
+
     def settle(self) -> list[TaskResult]:
         """A result for every assignment; those that were never begun or were stopped get theirs now."""
+        ended: list[MemberEnded] = []
         for number, member in enumerate(self.members):
             if number in self.results:
                 continue
-            was_begun = member.turns > 0
             if self.failed is not None:
-                reason = (
-                    f"{'stopped' if was_begun else 'skipped'} due to fail-fast: {self.failed.seat} failed"
-                )
-                self._end(member, MemberState.SKIPPED, reason)
+                how = "stopped" if member.turns else "skipped"
+                member.end(MemberState.SKIPPED, f"{how} due to fail-fast: {self.failed.seat} failed")
+            elif self.run.budget_spent is not None:
+                member.end(MemberState.ABSENT, f"budget spent: {self.run.budget_spent}")
             else:
-                self._end(member, MemberState.ABSENT, f"not started{self._after()}")
+                member.end(MemberState.ABSENT, f"not started{self._after()}")
+            ended.append(self._ended_event(member))
             self.results[number] = TaskResult(
                 number + 1,
                 self.assignments[number],
@@ -166,6 +171,8 @@ class _Desk:
                 Output("", 0, self.run.artifact_path(member)),
                 member.artifact.path,
             )
+        if ended:
+            self.run.journal.append(*ended)
         return [self.results[number] for number in range(len(self.assignments))]
 
     async def _do(self, number: int) -> TaskResult:
@@ -183,7 +190,7 @@ class _Desk:
             try:
                 await member.start(run.opening(self.team.plan, seat))
             except ChildNotStarted as error:
-                self._end(member, MemberState.FAILED, str(error))
+                await self._end(member, MemberState.FAILED, str(error))
                 return self._failed(number)
         value: Any = NOT_STRUCTURED
         prompt = asked = dispatch_prompt(assignment)
@@ -193,7 +200,7 @@ class _Desk:
                 state = _STATES[type(record.outcome)]
                 if isinstance(record.outcome, Stopped) and not self.deadline.has_passed(anyio.current_time()):
                     state = MemberState.TIMED_OUT
-                self._end(member, state, turn.reason, turn)
+                await self._end(member, state, turn.reason, turn)
                 return self._failed(number, record)
             if assignment.schema is None:
                 break
@@ -202,7 +209,7 @@ class _Desk:
                 break
             if correction > CORRECTIVE_ATTEMPTS or self.deadline.has_passed(anyio.current_time()):
                 reason = f"structured output validation failed: {value.text}"
-                self._end(member, MemberState.FAILED, reason, turn)
+                await self._end(member, MemberState.FAILED, reason, turn)
                 return self._failed(number, record)
             run.journal.append(turn)
             asked = again_prompt(
@@ -213,7 +220,7 @@ class _Desk:
                 has_memory=member.agent.has_memory,
             )
         result = self._answered(number, record, file, value)
-        self._end(member, MemberState.FINAL, None, turn)
+        await self._end(member, MemberState.FINAL, None, turn)
         return result
 
     async def _turn(
@@ -323,15 +330,19 @@ class _Desk:
         answer = record.answer
         return Output(answer.head[: SPLICE_CHARS + 1], answer.trimmed_chars, self.run.artifact_path(member))
 
-    def _end(
+    async def _end(
         self, member: Member, state: MemberState, reason: str | None, turn: MemberTurn | None = None
     ) -> None:
         """Put the member into its last state; its last turn and its end are one record."""
         member.end(state, reason)
-        ended = MemberEnded(
+        # Who has settled is not thrown away because another one failed meanwhile.
+        with anyio.CancelScope(shield=True):
+            await self.run.journal.commit(*([turn] if turn else []), self._ended_event(member))
+
+    def _ended_event(self, member: Member) -> MemberEnded:
+        return MemberEnded(
             team=self.team.plan.name, seat=member.seat, state=member.state, reason=member.reason
         )
-        self.run.journal.append(*([turn] if turn else []), ended)
 
     def _after(self) -> str:
         seconds = self.deadline.at - self.began

@@ -130,10 +130,10 @@ class AnswerReader:
         self._extend(text, 0, first.start())
         self._end_line()
         # What is shown of it is the last line that is not blank, looked for as far as one line is looked at.
-        near = text[max(first.end(), last - _LINE_CHARS) : last]
-        shown = next((line for line in reversed(_LINE_BREAK.split(near)) if line.strip()), None)
-        if shown is not None:
-            self.last_line = shown.strip()[:200]
+        near = text[max(first.end(), last - _LINE_CHARS) : last].rstrip()
+        shown = _LINE_BREAK.split(near[near.rfind("\n") + 1 :])[-1].strip()
+        if shown:
+            self.last_line = shown[:200]
         return last + 1
 
     def _extend(self, text: str, start: int, end: int) -> None:

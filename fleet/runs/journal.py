@@ -10,6 +10,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+import anyio
+import anyio.to_thread
 import msgspec
 
 from fleet.runs.events import Event, MemberAttempt, MemberSeated, Pinged, event_schema
@@ -33,12 +35,51 @@ class Journal:
         self._path = path
         self._watchers = watchers
         self._seq = 0
+        self._synced = 0  # up to here the file is known to be on the disk
+        self._syncing = anyio.Lock()
         self._encoder = msgspec.json.Encoder()
         with writing(path):
             self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
     def append(self, *events: Event) -> None:
         """Write events of one moment, waiting for the disk once; their time and numbers are filled in here.
+
+        Raises:
+            StorageFailed: they could not be written; nothing of them is in the file.
+        """
+        numbered, before = self._write(events)
+        if not all(isinstance(event, _UNSYNCED) for event in events):
+            with writing(self._path):
+                try:
+                    os.fsync(self._descriptor)
+                except OSError:
+                    os.ftruncate(self._descriptor, before)
+                    raise
+            self._synced = self._seq + len(numbered)
+        self._told(numbered)
+
+    async def commit(self, *events: Event) -> None:
+        """Write events and wait for the disk without holding up the others; those who wait together wait once.
+
+        For many members that settle at the same time. Between the writing and the return the events are in the file
+        and may be lost in a power cut.
+
+        Raises:
+            StorageFailed: they could not be written, or not be made durable.
+        """
+        numbered, _ = self._write(events)
+        self._told(numbered)
+        wanted = self._seq
+        async with self._syncing:
+            if self._synced >= wanted:
+                return
+            written = self._seq
+            with writing(self._path):
+                await anyio.to_thread.run_sync(os.fsync, self._descriptor)
+            self._synced = max(self._synced, written)
+
+    def _write(self, events: tuple[Event, ...]) -> tuple[list[Event], int]:
+        """Write lines; the events as they stand there, and the size of the file before.
 
         Raises:
             StorageFailed: they could not be written; nothing of them is in the file.
@@ -53,12 +94,13 @@ class Journal:
             before = os.fstat(self._descriptor).st_size
             try:
                 _write_all(self._descriptor, lines)
-                if not all(isinstance(event, _UNSYNCED) for event in events):
-                    os.fsync(self._descriptor)
             except OSError:
                 # Half a line would make the journal unreadable from here on.
                 os.ftruncate(self._descriptor, before)
                 raise
+        return numbered, before
+
+    def _told(self, numbered: list[Event]) -> None:
         self._seq += len(numbered)
         for event in numbered:
             for watch in self._watchers:

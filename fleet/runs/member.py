@@ -162,10 +162,9 @@ class Member:
                     if on_stall:
                         on_stall(silent)
 
-        async def soften() -> None:
-            if isinstance(self.agent, Listening) and deadline != NEVER:
-                await anyio.sleep_until(deadline.part(_SOFT_PART, now=began).at)
-                await self.agent.tell(_SOFT_LINE)
+        async def soften(agent: Listening) -> None:
+            await anyio.sleep_until(deadline.part(_SOFT_PART, now=began).at)
+            await agent.tell(_SOFT_LINE)
 
         shown = [""]
         told = {"FLEET_TURN": str(self.turns), "FLEET_PHASE": phase.value}
@@ -176,7 +175,8 @@ class Member:
         try:
             async with anyio.create_task_group() as beside:
                 beside.start_soon(listen)
-                beside.start_soon(soften)
+                if isinstance(self.agent, Listening) and deadline != NEVER:
+                    beside.start_soon(soften, self.agent)
                 outcome = await self.agent.turn(Turn(self.turns, prompt, told, deadline), take)
                 beside.cancel_scope.cancel()
         finally:

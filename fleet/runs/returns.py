@@ -234,7 +234,8 @@ def _verbatim(result: Returned, per_item: int) -> str:
         return f"{_head(result)} {harmless_line(result.reference)}"
     output = result.output
     if not output.chars:
-        return f"{_head(result)} (no output) → {output.path}"
+        mute = "" if result.standing is Standing.SKIPPED else " (no output)"
+        return f"{_head(result)}{mute} → {output.path}"
     more = f" …(+{output.chars - per_item} chars)" if output.chars > per_item else ""
     return f"{_head(result)} → {output.path}\n    {indented(output.first(per_item))}{more}"
 

@@ -26,6 +26,7 @@ from fleet.runs.outcome import MemberState, RunState, TeamCount
 from fleet.runs.results import Conducted, Decision, RunResult
 from fleet.runs.returns import SPLICE_CHARS, Output, ReturnedText, splice
 from fleet.settings import Settings, without_secrets
+from roundtable.harmless import indented
 
 __all__ = ["Run", "TeamRun", "Watcher"]
 
@@ -132,6 +133,17 @@ class Run:
         if anyio.current_time() >= self.began + budget.minutes * 60:
             self.budget_spent = f"{budget.minutes:g} minutes"
 
+    def decision_head(self, team: TeamRun) -> list[str]:
+        """The lines every decision of record begins with."""
+        of_team = f" · team {team.plan.name}" if len(self.teams) > 1 else ""
+        lines = [
+            f"Decision of record · {self.plan.fleet}{of_team} · run {self.plan.run}",
+            f"Task: {indented(self.plan.task)}",
+        ]
+        if self.plan.is_rehearsal:
+            lines.append("Rehearsal: no model was used; the members argued by rule from their briefs.")
+        return lines
+
     def decided_before(self, team: TeamRun) -> str:
         """What earlier teams decided, each cut like any splice; empty for the first one."""
         texts = []
@@ -234,6 +246,10 @@ class Run:
             self.folder.write(team.record, decision.text)
         team.decision = decision
         self.folder.write("decision.md", self.decision_text())
+
+    def read_text(self, team: TeamRun, text: str) -> None:
+        """Tell that the conductor read the one text that a team of one task gave."""
+        self.read_return(team, ReturnedText(text, total=1, verbatim=1, headlines=0, collapsed=0))
 
     def read_return(self, team: TeamRun, returned: ReturnedText) -> None:
         """Tell that the conductor read what a dispatched team gave, and keep what it read."""
