@@ -65,8 +65,8 @@ def _role(launch: Launch) -> list[str]:
     if launch.env:
         from fleet.settings import is_secret  # what it imports takes longer than everything else here
 
-        shown = {name: "***" if is_secret(name, value) else value for name, value in launch.env.items()}
-        lines += [f"  env     {_variable(name, value)}" for name, value in shown.items()]
+        for name, value in launch.env.items():
+            lines.append(f"  env     {f'{name}=***' if is_secret(name, value) else _variable(name, value)}")
     return lines
 
 

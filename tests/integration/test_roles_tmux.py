@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import time
+import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -147,6 +148,11 @@ def role(name: str, provider: str = "anthropic", more: str = "") -> str:
     return f"  {name}: {{provider: {provider}, model: m{more}}}\n"
 
 
+def system(words: list[str]) -> str:
+    """What an agent was given beside its first prompt."""
+    return words[words.index("--append-system-prompt") + 1]
+
+
 THREE = role("planner") + role("critic", "openai") + role("tester")
 
 
@@ -156,10 +162,10 @@ def test_one_window_per_role_each_with_its_agent(terminal: Terminal) -> None:
     assert done.stdout == "session fleet-talk: attach with  tmux attach -t '=fleet-talk'\n"
     assert terminal.panes("fleet-talk") == ["planner", "critic", "tester"]
     words = terminal.argv("planner")
-    assert words[:3] == ["--model", "m", "--append-system-prompt"]
-    assert words[3].startswith("You are planner, one role of the deliberation talk.\n")
-    assert words[4] == "--"
-    assert "roundtable digest den --as planner" in words[5]
+    assert words[:3] == ["--model", "m", "--mcp-config"]
+    assert system(words).startswith("You are planner, one role of the deliberation talk.\n")
+    assert words[-2] == "--"
+    assert "roundtable digest den --as planner" in words[-1]
     assert terminal.argv("critic")[:2] == ["--disable", "daemon_auto_start"]
     first = terminal.tmux("list-windows", "-t", "=fleet-talk", "-F", "#{window_active} #{window_name}")
     assert "1 planner" in first
@@ -213,7 +219,7 @@ def test_without_a_locale(terminal: Terminal) -> None:
     for name in ("LANG", "LC_CTYPE", "LANGUAGE"):
         terminal.env.pop(name, None)
     assert terminal.run(script, LC_ALL="C").returncode == 0
-    assert terminal.argv("planner")[3].endswith("Grüße — ✓ 漢字 🙂")
+    assert system(terminal.argv("planner")).endswith("Grüße — ✓ 漢字 🙂")
 
 
 @pytest.mark.parametrize("layout", ["windows", "tiled"])
@@ -269,8 +275,9 @@ def test_a_long_brief_arrives_whole(terminal: Terminal) -> None:
     roles = role("planner", more=", brief: b.md") + role("critic", "openai", ", brief: b.md")
     script = terminal.script(manifest(terminal, roles))
     assert terminal.run(script).returncode == 0
-    assert terminal.argv("planner")[3].endswith(f"\n\n{brief}")
-    assert brief in terminal.argv("critic")[-1]
+    assert system(terminal.argv("planner")).endswith(f"\n\n{brief}")
+    (told,) = (word for word in terminal.argv("critic") if word.startswith("developer_instructions="))
+    assert tomllib.loads(told)["developer_instructions"].endswith(f"\n\n{brief}")
 
 
 def test_a_session_of_that_name_is_left_alone(terminal: Terminal) -> None:
@@ -454,11 +461,11 @@ def test_a_blueprint(terminal: Terminal, layout: str) -> None:
     assert done.returncode == 0, done.stderr
     assert len(terminal.panes("fleet-mixed")) == 4
     words = terminal.argv("planner")
-    assert words[:3] == ["--model", "opus", "--append-system-prompt"]
-    assert words[4:7] == ["--verbose", "", "--"]
+    assert words[:3] == ["--model", "opus", "--mcp-config"]
+    assert words[-4:-1] == ["--verbose", "", "--"]
     assert terminal.record("planner", "cwd") == f"{os.getcwd()}\n"  # noqa: PTH109 - what a shell would print
     for seat in ("helper-1", "helper-2", "nobody"):
-        assert terminal.argv(seat) == ["tail", "den"]
+        assert terminal.argv(seat) == ["tail", "--wait", "den"]
     if layout == "windows":
         screen = terminal.screen("fleet-mixed", "helper-1")
         assert "Seat helper-1 is a program that a run starts once per turn: python3 ./h.py" in screen

@@ -30,7 +30,7 @@ def run(program: str, *words: str, cwd: Path, **env: str) -> subprocess.Complete
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--format", "xml"], "'xml' is not one of 'plan', 'tmux'"),
+        (["--format", "xml"], "'xml' is not one of 'plan', 'json', 'sh', 'tmux', 'orca'"),
         (["--format"], "requires an argument"),
         (["--frmat", "tmux"], "No such option"),
         (["a", "b"], "unexpected extra argument"),
@@ -78,11 +78,16 @@ def test_the_same_bytes_with_and_without_the_program(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "claude").write_text("#!/bin/sh\n")
     (tmp_path / "bin" / "claude").chmod(0o755)
-    without = run("roles", "--format", "tmux", cwd=tmp_path, PATH="/usr/bin:/bin")
+    (tmp_path / "bin" / "roundtable").symlink_to("claude")
+    (tmp_path / "bare").mkdir()
+    without = run("roles", "--format", "tmux", cwd=tmp_path, PATH=f"{tmp_path}/bare")
     having = run("roles", "--format", "tmux", cwd=tmp_path, PATH=f"{tmp_path}/bin:/usr/bin:/bin")
     assert without.stdout == having.stdout
     assert without.stdout.startswith("#!/bin/sh\n")
-    assert without.stderr == "warning: critic: claude is not on PATH; its pane will say so and stay\n"
+    assert without.stderr.splitlines() == [
+        "warning: critic: claude is not on PATH; its pane will say so and stay",
+        "warning: roundtable is not on PATH; without it no role can speak in its room",
+    ]
     assert having.stderr == ""
 
 
@@ -113,14 +118,26 @@ def test_a_bundled_blueprint_by_name(tmp_path: Path) -> None:
     assert "builder" in done.stdout
 
 
+@pytest.mark.parametrize("form", ["plan", "json", "sh", "tmux", "orca"])
+def test_two_calls_print_the_same_bytes(tmp_path: Path, form: str) -> None:
+    (tmp_path / "b.md").write_text("a brief\n" * 600)
+    (tmp_path / "roles.yaml").write_text(
+        MINIMAL.replace("opus}", "opus, brief: b.md}, b: {provider: x, model: y}")
+    )
+    one = run("roles", "--format", form, cwd=tmp_path, PYTHONHASHSEED="1")
+    other = run("fleet", "roles", "--format", form, cwd=tmp_path, PYTHONHASHSEED="2", LC_ALL="C", TZ="UTC-9")
+    assert (one.returncode, one.stdout) == (0, other.stdout)
+    assert "critic" in one.stdout
+
+
 def test_what_a_start_must_not_pay_for(tmp_path: Path) -> None:
     (tmp_path / "roles.yaml").write_text(MINIMAL)
-    heavy = {"anyio", "msgspec", "jinja2", "rich", "libtmux"}
+    heavy = {"anyio", "msgspec", "jinja2", "rich", "libtmux", "pydantic"}
 
-    def loaded(module: str, *words: str) -> set[str]:
+    def loaded(call: str, *words: str) -> set[str]:
         code = (
-            f"import atexit, sys; from {module} import main; "
-            "atexit.register(lambda: print(*sys.modules, file=sys.stderr)); main()"
+            f"import atexit, sys; from fleet.cli import {call}; "
+            f"atexit.register(lambda: print(*sys.modules, file=sys.stderr)); {call}()"
         )
         done = subprocess.run(
             [sys.executable, "-c", code, *words], cwd=tmp_path, capture_output=True, text=True
@@ -128,9 +145,11 @@ def test_what_a_start_must_not_pay_for(tmp_path: Path) -> None:
         assert done.returncode == 0
         return set(done.stderr.split())
 
-    assert not loaded("fleet.cli.roles", "--format", "tmux") & heavy
-    assert not loaded("fleet.cli.roles", "--help") & (heavy | {"pydantic", "yaml"})
-    assert not loaded("fleet.cli", "--help") & (heavy | {"pydantic", "yaml"})
+    for form in ("plan", "json", "sh", "tmux", "orca"):
+        assert not loaded("roles", "--format", form) & (heavy | {"click", "shutil", "difflib"})
+    assert not loaded("main", "roles", "--format", "tmux") & heavy
+    assert not loaded("roles", "--help") & (heavy | {"yaml", "click"})
+    assert not loaded("main", "--help") & (heavy | {"yaml", "click"})
 
 
 def test_validate(tmp_path: Path) -> None:

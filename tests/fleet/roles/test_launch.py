@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from fleet.errors import InvalidFile
 from fleet.roles import plan, tmux
 from fleet.roles.launch import FanOut, from_blueprint, from_manifest
 from fleet.roles.manifest import is_manifest, load_manifest
-from fleet.roles.native import NATIVE, Text, argument_vector, native
+from fleet.roles.native import ATTACHABLE, NATIVE, Native, Seating, Text, argument_vector, native
 from fleet.yaml import parse
 
 MINIMAL = "task: t\nroom: r\nroles: {critic: {provider: anthropic, model: opus}}\n"
@@ -66,12 +68,44 @@ roles:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"), [(b"x" * 100_001, "has 100001 bytes"), (b"a\x00b", "is a binary file")]
+    ("content", "said"),
+    [
+        (b"x" * 100_001, "too long: {}/b.md has 100001 bytes, at most 100000 are allowed here"),
+        (b"a\x00b", "a binary file, not text: {}/b.md"),
+        (b"caf\xe9", "not UTF-8 text: {}/b.md, byte 0xe9 at offset 3"),
+    ],
 )
 def test_briefs_that_no_command_line_carries(tmp_path: Path, content: bytes, said: str) -> None:
     (tmp_path / "b.md").write_bytes(content)
-    with pytest.raises(InvalidFile, match=said):
+    with pytest.raises(InvalidFile) as caught:
         of_manifest(tmp_path, MINIMAL.replace("opus}", "opus, brief: b.md}"))
+    (problem,) = caught.value.problems
+    assert (problem.key, problem.text) == ("roles.critic.brief", said.format(tmp_path))
+
+
+def test_all_briefs_of_a_blueprint_are_told_at_once(tmp_path: Path) -> None:
+    (tmp_path / "b.md").write_bytes(b"x" * 100_001)
+    text = """\
+name: n
+description: d
+agents: {long: {prompt: %s}}
+teams:
+  t:
+    mode: deliberate
+    members:
+      - {agent: a, briefPath: b.md, count: 2}
+      - {agent: b}
+      - {agent: c, briefPath: b.md}
+      - {agent: long, runtime: pi}
+"""
+    with pytest.raises(InvalidFile) as caught:
+        of_blueprint(tmp_path, text % ("y" * 200_000))
+    assert [problem.key for problem in caught.value.problems] == [
+        "teams.t.members[0].briefPath",
+        "teams.t.members[2].briefPath",
+        "teams.t.members[3]",
+    ]
+    assert "a command takes 131071" in caught.value.problems[2].text
 
 
 TEAMS = """\
@@ -133,15 +167,72 @@ def test_window_names_are_unique(tmp_path: Path) -> None:
 
 def test_every_runtime_with_a_screen_gets_brief_footer_and_prompt() -> None:
     for runtime in NATIVE:
-        argv = native(runtime, "p", "m", "- a brief", "You are x.", "Begin.", ("--own",))
+        argv = native(
+            runtime, "p", "m", Seating("x", "den", "- a brief", "You are x.", "Begin."), ("--own",)
+        ).argv
         assert argv[0] == runtime
         said = "\n".join(words(argv))
         assert all(part in said for part in ("- a brief", "You are x.", "Begin.", "--own"))
         # A text that begins with a dash would be taken for an option.
         assert not any(word.text.startswith("-") for word in argv if isinstance(word, Text))
         assert not any(word is None for word in argv)
-        assert native(runtime, None, None, "", "f", "p")
-    assert native("command", None, None, "", "f", "p") == ()
+        assert native(runtime, None, None, Seating("x", "den", "", "f", "p")).argv
+    assert native("command", None, None, Seating("x", "den", "", "f", "p")) == Native()
+
+
+SERVER = ["mcp", "--as", "x.1", "--room", "den"]
+
+
+def started(runtime: str, brief: str = "") -> Native:
+    return native(runtime, "p", "m", Seating("x.1", "den", brief, "You are x.", "Begin."))
+
+
+def test_the_room_is_attached_as_each_takes_it() -> None:
+    claude = words(started("claude").argv)
+    config = json.loads(claude[claude.index("--mcp-config") + 1])["mcpServers"]["roundtable"]
+    assert config == {"type": "stdio", "command": "roundtable", "args": SERVER, "alwaysLoad": True}
+    allowed = claude.index("--allowedTools")
+    assert claude[allowed + 1] == "mcp__roundtable"
+    assert claude[allowed + 2].startswith("--"), "it takes several values, and an option ends them"
+    codex = words(started("codex").argv)
+    (override,) = (word for word in codex if word.startswith("mcp_servers."))
+    server = tomllib.loads(override)["mcp_servers"]["roundtable"]
+    assert (server["command"], server["args"], server["required"]) == ("roundtable", SERVER, True)
+    assert "FLEET_HOME" in server["env_vars"]
+    copilot = words(started("copilot").argv)
+    config = json.loads(copilot[copilot.index("--additional-mcp-config") + 1])["mcpServers"]["roundtable"]
+    assert (config["type"], config["command"], config["args"]) == ("local", "roundtable", SERVER)
+    opencode = started("opencode").env
+    config = json.loads(opencode["OPENCODE_CONFIG_CONTENT"])["mcp"]["roundtable"]
+    assert (config["type"], config["command"]) == ("local", ["roundtable", *SERVER])
+    for runtime in NATIVE:
+        said = " ".join([*words(started(runtime).argv), *started(runtime).env.values()])
+        assert ("mcp" in said) is (runtime in ATTACHABLE)
+
+
+@given(st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\x00")))
+def test_a_brief_survives_the_configuration_of_codex(brief: str) -> None:
+    (told,) = (word for word in words(started("codex", brief).argv) if word.startswith("developer_"))
+    assert tomllib.loads(told)["developer_instructions"] == f"You are x.\n\n{brief.strip()}".strip()
+
+
+def test_a_brief_that_escapes_make_too_long_is_in_the_first_prompt() -> None:
+    argv = words(started("codex", "\n".join("x" * 45_000)).argv)
+    assert not any(word.startswith("developer_") for word in argv)
+    assert argv[-1].endswith("\nx\n\nBegin.")
+
+
+def test_who_has_no_tools_is_told_the_commands(tmp_path: Path) -> None:
+    text = (
+        "task: t\nroom: r\nroles:\n  a: {provider: google, model: m}\n  b: {provider: anthropic, model: m}\n"
+    )
+    without, having = of_manifest(tmp_path, text).launches
+    assert (without.is_attached, having.is_attached) == (False, True)
+    assert "roundtable_post" not in without.footer
+    assert "roundtable_post" in having.footer
+    for launch in (without, having):
+        assert f"roundtable post r TEXT --as {launch.name} --create" in launch.footer
+        assert len(launch.footer.splitlines()) == 4
 
 
 def test_the_references_vector() -> None:
