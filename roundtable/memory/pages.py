@@ -129,8 +129,10 @@ class Page:
         wanted = f"{_RELATED}{', '.join(texts)}" if texts else None
         if self.related == wanted:
             return False
-        at = self._related_at()
-        blocks = self.blocks[: len(self.blocks) if at is None else at]
+        rest = Page(self.blocks)
+        while (at := rest._related_at()) is not None:
+            rest = Page(rest.blocks[:at])
+        blocks = list(rest.blocks)
         while blocks and blocks[-1] == "":
             blocks.pop()
         self.blocks = [*blocks, ""] if wanted is None else [*blocks, "", wanted, ""]
