@@ -31,7 +31,7 @@ FLOORS = (
     ("fleet.runs", "fleet.roles"),
     ("fleet.deliberation", "fleet.dispatch", "fleet.chain", "fleet.report", "fleet.tmux", "fleet.live"),
     ("fleet.conductor",),
-    ("fleet.testing",),
+    ("fleet.doctor", "fleet.testing"),
     ("fleet.cli", "fleet.__main__"),
 )
 

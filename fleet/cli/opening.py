@@ -20,7 +20,15 @@ if TYPE_CHECKING:
     from fleet.settings import Settings
     from fleet.yaml import Document
 
-__all__ = ["Opened", "known_runtime", "open_blueprint", "open_document", "places_of", "settings_here"]
+__all__ = [
+    "Opened",
+    "folder_here",
+    "known_runtime",
+    "open_blueprint",
+    "open_document",
+    "places_of",
+    "settings_here",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +129,21 @@ def settings_here() -> Settings:
     """
     from fleet.settings import resolve
 
-    return resolve(os.environ, folder=Path.cwd())
+    return resolve(os.environ, folder=folder_here())
+
+
+def folder_here() -> Path:
+    """The folder this call was made in.
+
+    Raises:
+        UsageProblem: it was removed meanwhile.
+    """
+    from fleet.errors import UsageProblem
+
+    try:
+        return Path.cwd()
+    except OSError as error:
+        raise UsageProblem("the folder you are in is gone", hint="go to one that exists: cd") from error
 
 
 def places_of(settings: Settings) -> Places:
