@@ -63,6 +63,7 @@ def test_the_same_in_nearly_the_same_words(one: str, other: str) -> None:
     [
         ("use redis", "do not use redis"),
         ("never cache", "cache"),
+        ("is not ready", "is ready"),
         ("a blocks b", "b blocks a"),
         ("limit is 10", "limit is 20"),
         ("1.5 MB", "15 MB"),
