@@ -33,6 +33,9 @@ class Heard(Struct, frozen=True, gc=False):
 
 def heard(room: str, told: Sequence[Told]) -> tuple[Heard | None, dict[str, Heard | None]]:
     """What everybody hears, and by session what those hear who caused some of it; ``None`` is nothing."""
+    if len(told) == 1 and told[0].seqs:
+        (one,) = told
+        return Heard(Activity(room, one.author, max(one.seqs)), _frames(room, one)), {one.but: None}
     frames = [_frames(room, one) for one in told]
     for_causes = {
         cause: _together(room, [pair for pair in _after_coming(told, frames, cause) if pair[0].but != cause])

@@ -144,25 +144,16 @@ class Broker:
 
     def _turn(self) -> None:
         """Wait, do what can be done, end what is over, and only then let everybody know of it."""
-        found = self.turns.wait(self._next_end())
+        end = self._next_end()
+        found = self.turns.wait(end)
         self._now_ms = int(self._clock() * 1000)
         for ready, events in found:
             ready(events)
-        for connection in self._unregistered.over():
-            _log.info("closed a connection that did not register")
-            connection.finish()
-        for connection in self._closing.over():
-            connection.close()
-        for listener in self._full.over():
-            if not self._is_closed:
-                self.turns.watch(listener, self._accept)
-        if self._idle_end is not None and self._idle_end <= time.monotonic():
-            _log.info("nobody has been connected for the grace time; stopping")
-            self._is_stop_wanted = True
+        if end is not None and end <= time.monotonic():
+            self._end_what_is_over()
         if self._is_stop_wanted and not self._is_closed:
             self._close()
         self.settle()
-        self._due.update(dict.fromkeys(self._presence.over()))
         while self._lost or self._due or self._unwritten:
             lost, self._lost = self._lost, []
             for connection in lost:
@@ -175,9 +166,28 @@ class Broker:
                 connection.write()
 
     def _next_end(self) -> float | None:
-        clocks = (self._unregistered, self._closing, self._full, self._presence)
-        ends = (self._idle_end, *(clock.first() for clock in clocks))
-        return min((end for end in ends if end is not None), default=None)
+        """When something is over, on the monotonic clock."""
+        end = self._idle_end
+        for clock in (self._unregistered, self._closing, self._full, self._presence):
+            first = clock.first()
+            if first is not None and (end is None or first < end):
+                end = first
+        return end
+
+    def _end_what_is_over(self) -> None:
+        for connection in self._unregistered.over():
+            _log.info("closed a connection that did not register")
+            connection.finish()
+        for connection in self._closing.over():
+            connection.close()
+        for listener in self._full.over():
+            if not self._is_closed:
+                self.turns.watch(listener, self._accept)
+        for room in self._presence.over():
+            self._due[room] = None
+        if self._idle_end is not None and self._idle_end <= time.monotonic():
+            _log.info("nobody has been connected for the grace time; stopping")
+            self._is_stop_wanted = True
 
     def _begin_idle(self, at_least_seconds: float = 0.0) -> None:
         """Stop after the grace unless somebody connects."""
@@ -391,7 +401,7 @@ class Broker:
         size = len(text) if text.isascii() else len(text.encode())
         if size > wire.MAX_TEXT_BYTES:
             raise _too_large()
-        author = connection.registered_author
+        author = connection.author or connection.registered_author
         room = connection.rooms.get(request.room)
         if room is None or request.epoch is not None:
             room = self._room(request.room, request.epoch)

@@ -236,8 +236,9 @@ class Connection:
             self.finish()
             return
         try:
+            answer = self._desk.answer
             for body in self._frames.feed(buffer[:size]):
-                self._desk.answer(self, body)
+                answer(self, body)
                 if self._is_finished:
                     return
         except WireProblem as problem:

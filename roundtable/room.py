@@ -28,6 +28,10 @@ MAX_RETAINED_MESSAGES = 500
 #: Bytes of UTF-8 text a room keeps, if that is less than 500 messages.
 MAX_RETAINED_BYTES = 64 * 1024 * 1024
 
+#: What the wire form of a message takes at most for a byte of its text, which is an escape, and around the text.
+_MAX_ESCAPE_BYTES = 6
+_AROUND_TEXT_BYTES = 1024
+
 #: Who an activity is from when somebody left.
 LEFT = "(left)"
 
@@ -232,8 +236,8 @@ class Room:
         """
         skip = self._start(seq) - self.first_seq + 1
         found = [kept.encoded for kept in islice(self._ring, skip, skip + limit)]
-        # Mostly all of them fit; adding them up one by one takes twice as long as taking them.
-        if sum(map(len, found)) + len(found) <= max_bytes:
+        # Mostly all of them surely fit, and adding them up would take as long as taking them.
+        if self._bytes * _MAX_ESCAPE_BYTES + len(found) * _AROUND_TEXT_BYTES <= max_bytes:
             return found
         left = max_bytes
         for number, encoded in enumerate(found):

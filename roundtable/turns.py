@@ -86,7 +86,7 @@ class Deadlines(Generic[ThingT]):
 
     def first(self) -> float | None:
         """When the next one is over, on the monotonic clock; ``None`` if there is none."""
-        return next(iter(self._ends.values()), None)
+        return next(iter(self._ends.values())) if self._ends else None
 
     def over(self) -> Iterator[ThingT]:
         """Take out each whose time is over."""

@@ -360,19 +360,21 @@ class FrameDecoder:
             if len(self._pending) < self._needed:
                 return
             data, self._pending = self._pending, bytearray()
-        view, at = memoryview(data), 0
+        view = memoryview(data)
+        size, max_bytes = len(view), self._max_bytes
         self._needed = HEADER_BYTES
-        while len(view) - at >= HEADER_BYTES:
+        at, start = 0, HEADER_BYTES
+        while start <= size:
             (length,) = _HEADER.unpack_from(view, at)
-            if length > self._max_bytes:
-                raise FrameTooLarge(length, self._max_bytes)
-            end = at + HEADER_BYTES + length
-            if end > len(view):
+            if length > max_bytes:
+                raise FrameTooLarge(length, max_bytes)
+            end = start + length
+            if end > size:
                 self._needed = HEADER_BYTES + length
                 break
-            yield view[at + HEADER_BYTES : end]
-            at = end
-        if at < len(view):
+            yield view[start:end]
+            at, start = end, end + HEADER_BYTES
+        if at < size:
             self._pending = bytearray(view[at:])
 
 
