@@ -129,10 +129,10 @@ class Pane:
 
     @property
     def ending(self) -> str:
-        """How a dead one ended: ``exit 3``, ``killed by 9``."""
+        """How a dead one ended: ``exit 3``, ``killed by signal 9``. Now and then tmux misses it (seen with 3.3a)."""
         if self.signal:
             return f"killed by signal {self.signal}"
-        return f"exit {self.status}" if self.status is not None else "ended"
+        return f"exit {self.status}" if self.status is not None else "exit status unknown"
 
 
 def live_folder(home: Home) -> Path:
