@@ -95,16 +95,24 @@ class Lines:
 
     def __iter__(self) -> Iterator[str]:
         is_first = True
+        held = b""
         while data := self._file.readline(self._max_bytes):
-            line = data.removesuffix(b"\n")
+            line = held + data.removesuffix(b"\n")
             if is_first:
                 line = line.removeprefix(b"\xef\xbb\xbf")
                 is_first = False
-            try:
-                yield line.decode()
-            except UnicodeDecodeError:
-                self.is_utf8 = False
-                yield line.decode(errors="replace")
+            # A piece of a long line must not end within a character.
+            held = b"" if data.endswith(b"\n") else _begun_character(line)
+            yield self._decoded(line.removesuffix(held))
+        if held:
+            yield self._decoded(held)
+
+    def _decoded(self, line: bytes) -> str:
+        try:
+            return line.decode()
+        except UnicodeDecodeError:
+            self.is_utf8 = False
+            return line.decode(errors="replace")
 
 
 class Folder:
@@ -436,6 +444,18 @@ def raw_parts(path: str, what: str) -> tuple[str, ...]:
     ):
         raise UsageProblem(f"{what} path is too long", hint=hint)
     return parts
+
+
+def _begun_character(data: bytes) -> bytes:
+    """The bytes at the end of ``data`` that begin a character of UTF-8 without completing it."""
+    for length in range(1, min(3, len(data)) + 1):
+        first = data[-length]
+        if first >= 0xC0:
+            whole = 2 if first < 0xE0 else 3 if first < 0xF0 else 4
+            return data[-length:] if whole > length else b""
+        if first < 0x80:
+            return b""
+    return b""
 
 
 _HINT = "check that the folder above it exists, or set ROUNDTABLE_MEMORY_DIR"

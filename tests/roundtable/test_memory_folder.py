@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from roundtable.errors import MemoryFailed, UsageProblem
 from roundtable.memory import folder as folder_module
-from roundtable.memory.folder import Folder, raw_parts
+from roundtable.memory.folder import Folder, Lines, raw_parts
 from tests.roundtable.swapping import swapping
 
 
@@ -263,6 +264,15 @@ def test_lines_are_decoded_one_by_one_and_never_longer_than_the_bound(
     with folder.lines("raw/b.txt") as lines:
         assert list(lines) == ["x" * 10, "x" * 10, "x" * 5, "y"]
         assert lines.is_utf8
+
+
+@given(st.text(st.sampled_from("aé数\U0001f600\n"), max_size=40), st.integers(4, 9))
+def test_a_long_line_is_cut_between_characters(text: str, max_bytes: int) -> None:
+    lines = Lines(io.BytesIO(text.encode()), max_bytes)
+    pieces = list(lines)
+    assert lines.is_utf8
+    assert "".join(pieces) == text.replace("\n", "")
+    assert "\ufffd" in "".join(Lines(io.BytesIO(text.encode() + b"\xf0\x9f"), max_bytes))
 
 
 def test_a_lock_is_waited_for_and_given_up(folder: Folder) -> None:
