@@ -17,7 +17,7 @@ from fleet.blueprint.load import Loaded
 from fleet.blueprint.places import Places, Scope
 from fleet.errors import InvalidFile, Problem
 
-__all__ = ["AgentCatalogue", "FoundAgent", "read_agents", "with_agents"]
+__all__ = ["AgentCatalogue", "FoundAgent", "agent_file_names", "read_agents", "with_agents"]
 
 #: Files looked at below one folder, and how deep: a folder of agents is not a whole disk.
 _MAX_FILES, _MAX_DEPTH = 500, 5
@@ -79,6 +79,11 @@ def read_agents(places: Places) -> AgentCatalogue:
                 )
                 found.append(replace(agent, shadowed_by=shadowed_by if shadowed_by != path else None))
     return AgentCatalogue(tuple(found), tuple(looked_in))
+
+
+def agent_file_names(places: Places) -> list[str]:
+    """The names of all agent files without their ending, sorted; nothing is read."""
+    return sorted({path.stem for _, folder in _folders(places) for path in _files(folder)})
 
 
 def with_agents(loaded: Loaded, catalogue: AgentCatalogue) -> Loaded:

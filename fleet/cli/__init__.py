@@ -5,6 +5,7 @@ Next to nothing is imported before ``main`` and ``roles`` begin: only from there
 
 from __future__ import annotations
 
+import os
 import sys
 
 __all__ = ["COMMANDS", "EXAMPLE", "SUMMARY", "main", "roles"]
@@ -30,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "trust": ("fleet.cli.trust", "command", "Trust a blueprint or an agent that came with a project."),
     "doctor": ("fleet.cli.doctor", "command", "Say what is missing here, with the line that mends it."),
     "validate": ("fleet.cli.validate", "command", "Check blueprints and roles manifests."),
+    "completion": ("fleet.cli.completion", "command", "Print the script with which a shell completes."),
     "schema": ("fleet.cli.schema", "command", "Print a JSON Schema."),
     "roles": ("fleet.cli.roles", "command", "Print what would fan a team out, as a plan or a script."),
 }
@@ -70,7 +72,8 @@ def roles() -> None:
         _heed_signals(words)
         from fleet.cli.roles_quick import run_quickly
 
-        code = run_quickly(words)
+        # A shell that completes a line asks the parser; the words are not in `words` then.
+        code = None if "_ROLES_COMPLETE" in os.environ else run_quickly(words)
         if code is not None:
             _exit(code)
             return

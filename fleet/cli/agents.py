@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fleet.cli.completing import blueprint_names, runtime_names
+
 if TYPE_CHECKING:
     from fleet.agents.find import AgentCatalogue, FoundAgent
     from fleet.cli.opening import Opened
@@ -23,8 +25,12 @@ _MAX_DESCRIPTION = 160
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Example: fleet agents --blueprint design",
 )
-@click.option("--blueprint", metavar="FILE|NAME", help="Tell what would fill its seats.")
-@click.option("--runtime", metavar="NAME", help="As for fleet run; with --blueprint.")
+@click.option(
+    "--blueprint", metavar="FILE|NAME", shell_complete=blueprint_names, help="Tell what would fill its seats."
+)
+@click.option(
+    "--runtime", metavar="NAME", shell_complete=runtime_names, help="As for fleet run; with --blueprint."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead.")
 def command(blueprint: str | None, runtime: str | None, *, as_json: bool) -> None:
     """List the agents that blueprints may name.

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from fleet.cli.completing import blueprint_names, runtime_names
+
 __all__ = ["command"]
 
 
@@ -15,7 +17,7 @@ __all__ = ["command"]
     "run",
     epilog="Example: fleet run blueprints/design.yaml 'Should we shard the queue?' --deadline 10m --json",
 )
-@click.argument("blueprint", metavar="FILE")
+@click.argument("blueprint", metavar="FILE", shell_complete=blueprint_names)
 @click.argument("task", required=False)
 @click.option(
     "--var",
@@ -24,7 +26,12 @@ __all__ = ["command"]
     multiple=True,
     help="Fill in a variable of the blueprint's texts.",
 )
-@click.option("--runtime", metavar="NAME", help="Fill every seat with this runtime: command or rehearsal.")
+@click.option(
+    "--runtime",
+    metavar="NAME",
+    shell_complete=runtime_names,
+    help="Fill every seat with this runtime: command or rehearsal.",
+)
 @click.option("--deadline", metavar="SPAN", help="Stop after 90s, 10m, 1h30m; none lifts the default of 30m.")
 @click.option("--output", metavar="DIR", help="Run folder instead of .fleet/runs/ID.")
 @click.option("--json", "is_json", is_flag=True, help="Print result.json on stdout instead of the decision.")

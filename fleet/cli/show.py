@@ -6,6 +6,8 @@ import json
 
 import click
 
+from fleet.cli.completing import blueprint_names
+
 __all__ = ["command"]
 
 
@@ -13,7 +15,7 @@ __all__ = ["command"]
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Example: fleet show design",
 )
-@click.argument("blueprint", metavar="FILE|NAME")
+@click.argument("blueprint", metavar="FILE|NAME", shell_complete=blueprint_names)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead, with the origins beside it.")
 @click.option(
     "--var", "variables", metavar="NAME=VALUE", multiple=True, help="Fill in a variable of its texts."

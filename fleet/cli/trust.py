@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fleet.cli.completing import agent_or_blueprint_names
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -27,7 +29,7 @@ _MAX_CLAIM = 300
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Example: fleet trust review",
 )
-@click.argument("names", nargs=-1, metavar="[NAME|FILE]...")
+@click.argument("names", nargs=-1, metavar="[NAME|FILE]...", shell_complete=agent_or_blueprint_names)
 @click.option("--yes", "is_agreed", is_flag=True, help="Trust without a question.")
 @click.option("--forget", "is_forgotten", is_flag=True, help="Take the trust back instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")

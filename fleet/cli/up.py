@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fleet.cli.completing import blueprint_names
 from fleet.cli.roles_output import LAYOUTS, Request
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _ROUND_SECONDS = 0.1
     "up",
     epilog="Example: fleet up blueprints/design.yaml 'Should we shard the queue?' --pings",
 )
-@click.argument("file", metavar="FILE")
+@click.argument("file", metavar="FILE", shell_complete=blueprint_names)
 @click.argument("task", required=False)
 @click.option("--name", metavar="NAME", help="The tmux session; default fleet-<name of the file's team>.")
 @click.option("--layout", type=click.Choice(LAYOUTS), help="Windows, or panes of one window.")

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fleet.cli.completing import blueprint_names
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -22,7 +24,7 @@ __all__ = ["command"]
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Example: fleet validate --strict blueprints/*.yaml",
 )
-@click.argument("files", nargs=-1, required=True, metavar="FILE|NAME…")
+@click.argument("files", nargs=-1, required=True, metavar="FILE|NAME…", shell_complete=blueprint_names)
 @click.option("--strict", is_flag=True, help="Warnings count as errors.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per file instead.")
 def command(files: tuple[str, ...], *, strict: bool, as_json: bool) -> int:
