@@ -22,6 +22,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.session import ServerSession
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from ..errors import SocketPathTooLong
 from ..home import Home
 from ..memory.actions import Memory
 from ..memory.place import Place
@@ -166,8 +167,11 @@ class SeatServer:
         """``said`` with the socket's path, where it tells that no broker was reached and does not name it."""
         if not said.is_error or not said.text.startswith("Roundtable not connected"):
             return said
-        path = str(self._home.folder / "broker.sock")
-        return said if path in said.text else Said(f"{said.text} (socket: {path})", is_error=True)
+        try:
+            path = self._home.default_socket()
+        except SocketPathTooLong as problem:
+            path = problem.socket
+        return said if str(path) in said.text else Said(f"{said.text} (socket: {path})", is_error=True)
 
     async def _begin(self, context: _Context, _: types.NotificationParams | None) -> None:
         self._meet(context)
