@@ -6,6 +6,7 @@ Times are spans in seconds here; they become deadlines when the run begins.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -65,7 +66,7 @@ class SeatPlan:
     brief: str | None
     cwd: Path
     env: Mapping[str, str] = field(repr=False)
-    turn_timeout_seconds: float
+    turn_timeout_seconds: float  #: ``math.inf`` where nobody named a ceiling
     color: str | None
     definition: str | None = (
         None  #: where the agent is defined: a file, or the blueprint; ``None`` for nowhere
@@ -353,7 +354,9 @@ def _team_data(team: TeamPlan) -> dict[str, Any]:
                 "skills": {skill.name: str(skill.path) for skill in seat.skills},
                 "cwd": str(seat.cwd),
                 "env": starred_variables(seat.env),
-                "turn_timeout_seconds": seat.turn_timeout_seconds,
+                "turn_timeout_seconds": (
+                    None if math.isinf(seat.turn_timeout_seconds) else seat.turn_timeout_seconds
+                ),
             }
             for seat in team.seats
         ],

@@ -14,6 +14,7 @@ __all__ = ["COMMANDS", "EXAMPLE", "SUMMARY", "main", "roles"]
 COMMANDS: dict[str, tuple[str, str, str]] = {
     "run": ("fleet.cli.run", "command", "Run a blueprint to a decision of record."),
     "task": ("fleet.cli.task", "command", "Give one task to one agent."),
+    "chain": ("fleet.cli.chain", "command", "Run steps one after the other, each with what the last gave."),
     "parallel": ("fleet.cli.parallel", "command", "Give many tasks out at the same time."),
     "up": ("fleet.cli.up", "command", "Start a team live in tmux, each seat in its own pane."),
     "ps": ("fleet.cli.ps", "command", "List live teams and what each seat is doing."),

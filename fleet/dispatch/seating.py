@@ -55,11 +55,13 @@ def seat_teams(
     file: Path | None = None,
     agents: Mapping[str, AgentDefinition] | None = None,
     document: Document | None = None,
+    scope: Scope = Scope.PATH,
 ) -> Seated:
     """Plan the seats of ``teams``. ``agents`` are defined beside them; any other name is an agent file's.
 
-    ``file`` is where all this is written, if it is; paths in ``agents`` are relative to its folder, else to where the
-    command was started. A turn has no ceiling but what its member says: who gives work out gives it its time.
+    ``file`` is where all this is written, if it is, and ``scope`` whose file that is; paths in ``agents`` are relative
+    to its folder, else to where the command was started. A turn has no ceiling but what its member says: who gives
+    work out gives it its time.
 
     Raises:
         UsageProblem: an agent is neither defined nor found.
@@ -100,4 +102,4 @@ def seat_teams(
         replace(planned, concurrency=team.concurrency, is_fail_fast=team.is_fail_fast)
         for planned, team in zip(plan.teams, teams, strict=True)
     )
-    return Seated(replace(plan, teams=shaped), Found(fleet, Scope.PATH, path), loaded, catalogue)
+    return Seated(replace(plan, teams=shaped), Found(fleet, scope, path), loaded, catalogue)

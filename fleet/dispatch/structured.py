@@ -36,7 +36,7 @@ class Mismatch:
     text: str
 
 
-def check_schema(schema: Mapping[str, Any] | bool, *, where: str) -> None:
+def check_schema(schema: Mapping[str, Any] | bool, *, where: str = "outputSchema") -> None:
     """Refuse what is no JSON Schema, before anything starts.
 
     Raises:

@@ -92,6 +92,13 @@ class RunFolder:
             temporary.replace(path)
         return path
 
+    def make(self, name: str) -> Path:
+        """Make a folder in it."""
+        path = self.path / name
+        with writing(path):
+            path.mkdir(mode=0o700, exist_ok=True)
+        return path
+
     def append(self, name: str, text: str) -> Path:
         """Add to the end of a file."""
         path = self.path / name

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import anyio
 
@@ -51,10 +51,13 @@ class TeamRun:
     is_started: bool = False
     decision: Decision | None = None  #: once the team has concluded
     record: str | None = None  #: path of the file with its decision, relative to the run folder
+    problem: str | None = None  #: why it counts for nothing, whatever its members did
 
     @property
     def count(self) -> TeamCount:
         """What the team's end is judged by."""
+        if self.problem is not None:
+            return TeamCount(0, max(self.plan.quorum, 1), 0)
         _, absent, _ = attendance(self.members)
         reached = sum(member.has_concluded for member in self.members)
         return TeamCount(reached, self.plan.quorum, len(absent))
@@ -82,6 +85,7 @@ class Run:
     )
     budget_spent: str | None = None  #: what of the budget was used up, in words
     inherited: Mapping[str, str] = field(init=False, repr=False)  #: of the caller's environment, for members
+    closing: str | None = None  #: what stands for all decisions at the end, where they are only steps
     _seats: int = 0
 
     def __post_init__(self) -> None:
@@ -155,6 +159,11 @@ class Run:
         return "\n\n".join(texts)
 
     @property
+    def seconds(self) -> float:
+        """How long it has lasted."""
+        return anyio.current_time() - self.began
+
+    @property
     def members(self) -> list[Member]:
         """The whole roster so far."""
         return [member for team in self.teams for member in team.members]
@@ -164,6 +173,11 @@ class Run:
         team = TeamRun(plan, tuple(self._make_member(seat, plan) for seat in plan.seats))
         self.teams.append(team)
         return team
+
+    def reseat(self, team: TeamRun, seats: Sequence[SeatPlan]) -> None:
+        """Give a team that has not begun other seats: those it was planned with stood for what was not known yet."""
+        team.plan = replace(team.plan, seats=tuple(seats), quorum=len(seats))
+        team.members = tuple(self._make_member(seat, team.plan) for seat in seats)
 
     def openings(self, team: TeamPlan) -> Sequence[Opening]:
         """What each seat of a team is started with, in the plan's order."""
@@ -271,8 +285,15 @@ class Run:
             )
         )
 
+    def close(self, text: str) -> None:
+        """Let ``text`` stand for what the teams decided, each of which keeps its own file."""
+        self.closing = text
+        self.folder.write("decision.md", text)
+
     def decision_text(self) -> str:
         """What is decided so far, team after team."""
+        if self.closing is not None:
+            return self.closing
         return "\n".join(team.decision.text for team in self.teams if team.decision)
 
     def end_member(self, team: TeamRun, member: Member, state: MemberState, reason: str | None) -> None:

@@ -1,0 +1,1 @@
+"""Chains: steps that work one after the other, each with what the earlier ones gave."""
