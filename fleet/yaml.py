@@ -60,6 +60,8 @@ class Position:
 
 
 _START = Position(1, 1)
+#: Key of what is not about one key.
+_WHOLE = "(document)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +144,8 @@ def parse(content: bytes, *, name: str) -> Document:
         said = " ".join(part for part in (error.problem, error.context) if part) or "cannot be parsed"
         if mark and said == "found undefined alias":  # the parser does not say which
             said += f" {text[mark.index :].split(maxsplit=1)[0][:80]}"
+        if mark and "cannot start any token" in said and text[mark.index :].startswith("\t"):
+            said = "a tab, where YAML is indented with spaces alone"
         if error.problem and "another document" in error.problem:
             raise _invalid(
                 name, "invalid YAML — several documents in one file; exactly one is expected", at
@@ -167,20 +171,22 @@ def parse(content: bytes, *, name: str) -> Document:
 def _decode(content: bytes, name: str) -> str:
     """Give the text without a byte-order mark, or say what kind of file this is instead."""
     if len(content) > MAX_BYTES:
-        raise _invalid(name, f"over {MAX_BYTES} bytes; a file of this kind is never that large")
+        raise _unreadable(name, f"over {MAX_BYTES} bytes; a file of this kind is never that large")
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise _invalid(name, "UTF-16 text; save it as UTF-8")
+        raise _unreadable(name, "UTF-16 text; save it as UTF-8")
     if b"\x00" in content:
-        raise _invalid(name, "a binary file, not YAML text")
+        raise _unreadable(name, "a binary file, not YAML text")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         before = content[: error.start].decode("utf-8-sig", errors="replace")
-        raise _invalid(name, f"not UTF-8 text: byte 0x{content[error.start]:02x}", _end_of(before)) from None
+        raise _unreadable(
+            name, f"not UTF-8 text: byte 0x{content[error.start]:02x}", _end_of(before)
+        ) from None
     found = _FORBIDDEN.search(text)
     if found is None:
         return text
-    raise _invalid(
+    raise _unreadable(
         name,
         f"control character U+{ord(found.group()):04X} is not allowed in YAML",
         _end_of(text[: found.start()]),
@@ -194,6 +200,11 @@ def _end_of(text: str) -> Position:
 
 def _invalid(name: str, text: str, at: Position = _START) -> InvalidFile:
     return InvalidFile((Problem(name, at.line, at.column, "", text),))
+
+
+def _unreadable(name: str, text: str, at: Position = _START) -> InvalidFile:
+    """What holds for a file that is there and whose text cannot be read as one document."""
+    return InvalidFile((Problem(name, at.line, at.column, _WHOLE, text),))
 
 
 class _Walk:
@@ -215,11 +226,11 @@ class _Walk:
         at = _at(node)
         self._seen += 1
         if self._seen > _MAX_VALUES:
-            raise _invalid(self.name, f"more than {_MAX_VALUES} values once aliases are expanded", at)
+            raise _unreadable(self.name, f"more than {_MAX_VALUES} values once aliases are expanded", at)
         if id(node) in self._open:
-            raise _invalid(self.name, "an alias inside its own anchor never ends", at)
+            raise _unreadable(self.name, "an alias inside its own anchor never ends", at)
         if len(self._open) >= _MAX_DEPTH:
-            raise _invalid(self.name, f"nested more than {_MAX_DEPTH} levels deep", at)
+            raise _unreadable(self.name, f"nested more than {_MAX_DEPTH} levels deep", at)
         self.values[path] = at
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node, path)
@@ -253,6 +264,7 @@ class _Walk:
             if key in first_at:
                 where = f"line {first_at[key].line}"
                 self._say(at, (*path, key), f"duplicate key; it stands already in {where}")
+                self._look_through(value_node, (*path, key))
                 continue
             first_at[key] = at
             if is_merge:
@@ -270,6 +282,14 @@ class _Walk:
                     continue
                 self._merge(source, path, data)
         return data
+
+    def _look_through(self, node: yaml.Node, path: KeyPath) -> None:
+        """Collect the problems of a value that is not kept."""
+        aside = _Walk(self.name)
+        aside._seen, aside._open = self._seen, self._open
+        aside.value(node, path)
+        self._seen = aside._seen
+        self.problems += aside.problems
 
     def _merge(self, source: yaml.MappingNode, path: KeyPath, data: dict[str, object]) -> None:
         """Add the keys of ``source`` that ``data`` lacks; an earlier one stands."""
@@ -313,7 +333,7 @@ class _Walk:
         self._say(at, path, text)
 
     def _say(self, at: Position, path: KeyPath, text: str) -> None:
-        self.problems.append(Problem(self.name, at.line, at.column, dotted(path), text))
+        self.problems.append(Problem(self.name, at.line, at.column, dotted(path) or _WHOLE, text))
 
 
 def _at(node: yaml.Node) -> Position:

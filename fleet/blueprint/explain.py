@@ -35,7 +35,14 @@ _MAPS = {
     "teams": "expected a map of team name to settings",
     "roles": "expected a map of role name to settings",
     "agents": "expected a map of agent name to settings",
+    "vars": "expected a map of variable name to value",
+    "env": "expected a map of variable name to text",
 }
+#: Values below these keys may be empty.
+_TEXTS = frozenset({"args", "env"})
+#: Numbers that may be 0, or any number at all; what else is a number here is above 0.
+_FROM_ZERO = frozenset({"retries", "maxSubagentDepth"})
+_ANY_NUMBER = frozenset({"temperature", "top_p"})
 _CEILINGS = {
     "rounds": "the sane ceiling of {}",
     "concurrency": "the parallel-task ceiling of {}",
@@ -96,24 +103,32 @@ def _sentence(details: ErrorDetails, path: KeyPath, model: type[StrictModel]) ->
             return _value_sentence(str(context["text"]), value, got)
         case "string_type":
             is_plain = isinstance(value, int | float)
-            return f"expected a non-empty string{got}{' (quotes make it text)' if is_plain else ''}"
+            is_text = any(part in _TEXTS for part in path[-2:-1])
+            noun = "text" if is_text else "a non-empty string"
+            return f"expected {noun}{got}{' (quotes make it text)' if is_plain else ''}"
         case "bool_type":
             return f"expected true or false{got}"
         case "int_type" | "int_from_float" | "int_parsing" | "int_parsing_size":
-            return f"expected a positive integer{got}"
+            noun = "a whole number, at least 0" if key in _FROM_ZERO else "a positive integer"
+            return f"expected {noun}{got}"
         case "float_type" | "float_parsing" | "finite_number" | "greater_than":
-            return f"expected a positive number{got}"
+            return f"expected {'a number' if key in _ANY_NUMBER else 'a positive number'}{got}"
         case "greater_than_equal":
             least = context["ge"]
-            return f"expected a positive integer{got}" if least == 1 else f"expected at least {least}{got}"
+            noun = "a positive integer" if least == 1 else f"a whole number, at least {least}"
+            return f"expected {noun}{got}"
         case "less_than_equal":
             return f"{received(value)} exceeds {_CEILINGS.get(key, 'the limit of {}').format(context['le'])}"
         case "literal_error":
             allowed = [word.strip("'") for word in str(context["expected"]).replace(" or ", ", ").split(", ")]
+            if value is None:
+                return f"expected {_NOUNS.get(key, 'a value')}{got}; allowed: {', '.join(allowed)}"
             noun = _NOUNS.get(key, "allowed here")
             return f"{received(value)} is not {noun}; allowed: {', '.join(allowed)}{did_you_mean(value, allowed)}"
         case "tuple_type" | "list_type":
             return f"{_LISTS.get(key, 'expected a list')}{got}"
+        case "too_short" | "string_too_short" if isinstance(value, str):
+            return f"expected a non-empty string{got}"
         case "too_short":
             return _EMPTY.get(key, "expected at least one entry")
         case "dict_type" | "mapping_type" | "model_type" | "model_attributes_type":

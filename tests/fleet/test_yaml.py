@@ -137,26 +137,26 @@ def test_copies_of_an_alias_are_their_own() -> None:
         ("a: !!binary aGVs", "the tag !!binary is not allowed"),
         ("a: !!timestamp 2026-01-02", "the tag !!timestamp is not allowed"),
         ("a: !!int x", "this text is no int, as its tag says"),
-        ("? [a]\n: b", "f.yaml:1:3: a list or a map cannot be a key"),
+        ("? [a]\n: b", "f.yaml:1:3: (document) — a list or a map cannot be a key"),
         ("'': b", "an empty key"),
         ("a: " + "9" * 5000, "a number of more than 300 digits"),
-        ("a: &a [*a]", "f.yaml:1:4: an alias inside its own anchor never ends"),
+        ("a: &a [*a]", "f.yaml:1:4: (document) — an alias inside its own anchor never ends"),
         ("a: &a {b: {<<: *a}}", "an alias inside its own anchor never ends"),
         ("a: *nowhere", "f.yaml:1:4: invalid YAML — found undefined alias *nowhere"),
         ("a: 1\n---\nb: 2\n", "f.yaml:2:1: invalid YAML — several documents in one file; exactly one is expected"),
         ("a: [1,\n", "f.yaml:2:1: invalid YAML — "),
         ("a: b: c", "f.yaml:1:5: invalid YAML — "),
-        ("\ta: 1", "f.yaml:1:1: invalid YAML — found character that cannot start any token"),
+        ("\ta: 1", "f.yaml:1:1: invalid YAML — a tab, where YAML is indented with spaces alone"),
         ("%YAML 2.0\n---\na: 1", "invalid YAML — "),
         ("[" * 200_000, "exceeded maximum nesting depth"),
         ("- " * 200_000, "exceeded maximum nesting depth"),
         ("[" * 100 + "]" * 100, "nested more than 64 levels deep"),
-        ("a: \x1b[31m", "f.yaml:1:4: control character U+001B is not allowed in YAML"),
-        (b"a: b\nc: \xff", "f.yaml:2:4: not UTF-8 text: byte 0xff"),
-        (b"\x7fELF\x00\x01", "f.yaml:1:1: a binary file, not YAML text"),
-        (b"\x89PNG\xff\x00", "f.yaml:1:1: a binary file, not YAML text"),
-        ("a: 1".encode("utf-16"), "f.yaml:1:1: UTF-16 text; save it as UTF-8"),
-        (b"#" * (MAX_BYTES + 1), f"f.yaml:1:1: over {MAX_BYTES} bytes; a file of this kind is never that large"),
+        ("a: \x1b[31m", "f.yaml:1:4: (document) — control character U+001B is not allowed in YAML"),
+        (b"a: b\nc: \xff", "f.yaml:2:4: (document) — not UTF-8 text: byte 0xff"),
+        (b"\x7fELF\x00\x01", "f.yaml:1:1: (document) — a binary file, not YAML text"),
+        (b"\x89PNG\xff\x00", "f.yaml:1:1: (document) — a binary file, not YAML text"),
+        ("a: 1".encode("utf-16"), "f.yaml:1:1: (document) — UTF-16 text; save it as UTF-8"),
+        (b"#" * (MAX_BYTES + 1), f"f.yaml:1:1: (document) — over {MAX_BYTES} bytes; a file of this kind is never that large"),
     ],
 )  # fmt: skip
 def test_refused(text: str | bytes, said: str) -> None:
@@ -212,7 +212,10 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     assert "blueprint is not readable" in said(below / "deeper.yaml")
     large = tmp_path / "large.yaml"
     large.write_bytes(b"#" * (2 << 20))
-    assert said(large) == f"{large}:1:1: over {MAX_BYTES} bytes; a file of this kind is never that large"
+    assert (
+        said(large)
+        == f"{large}:1:1: (document) — over {MAX_BYTES} bytes; a file of this kind is never that large"
+    )
 
 
 def test_a_path_is_shown_as_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,3 +269,14 @@ def test_any_bytes_are_data_or_clear_errors(content: bytes) -> None:
     for line in complaints(content):
         assert line.startswith("f.yaml:")
         assert "\n" not in line
+
+
+def test_a_value_that_is_not_kept_is_still_looked_through() -> None:
+    document = parse(b"a: {b: 1}\na: {c: !x 2, d: 1, d: 2}\n", name="f")
+    assert [problem.key for problem in document.problems] == ["a", "a.c", "a.d"]
+    assert document.data == {"a": {"b": 1}}
+
+
+def test_a_value_that_is_refused_is_marked_as_one_that_says_nothing() -> None:
+    document = parse(b"a: !x 2\nb: &b {c: !!int x}\nd: {<<: *b}\ne: 1\n", name="f")
+    assert document.unreadable == {("a",), ("b", "c"), ("d", "c")}

@@ -98,7 +98,7 @@ def test_an_agent_of_opencode_in_its_newer_form() -> None:
         ("permissionMode: 3", "a.md:2:1: permissionMode — expected a non-empty string, got 3"),
         ("command: python3 x.py", 'a.md:2:1: command — expected a list, got "python3 x.py"'),
         ("runtime: command", "a.md:2:1: runtime — the command runtime needs `command`"),
-        ("env: {A: 1}", "a.md:2:7: env.A — expected a non-empty string, got 1"),
+        ("env: {A: 1}", "a.md:2:7: env.A — expected text, got 1"),
         ("tools: a\ntools: b", "a.md:3:1: tools — duplicate key; it stands already in line 2"),
         ("- a list", "a.md:2:1: (document) — expected settings, one key per line"),
     ],
