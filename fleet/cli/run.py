@@ -56,7 +56,7 @@ def command(
 ) -> int:
     """Run the team in FILE on TASK and end in a decision of record.
 
-    FILE is a path or the name of a bundled blueprint. TASK may be left out if the blueprint has one; - reads it
+    FILE is a path or the name of a blueprint. TASK may be left out if the blueprint has one; - reads it
     from stdin. Progress goes to stderr, the decision to stdout. Exit codes: 0 decided, 1 failed, 2 usage or file,
     3 deadline, 6 runtime missing, 130 interrupted, 143 terminated.
     """
