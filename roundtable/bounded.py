@@ -7,8 +7,7 @@ looked at only while there is budget, so the cost follows the budget and not the
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 __all__ = [
     "DEFAULT_BUDGET_CHARS",
@@ -61,8 +60,7 @@ class Item(Protocol):
 ItemT = TypeVar("ItemT", bound=Item)
 
 
-@dataclass(frozen=True, slots=True)
-class Spent(Generic[ItemT]):
+class Spent(NamedTuple, Generic[ItemT]):
     """How a budget was spent. ``len(verbatim) + len(headlines) + collapsed`` is the total."""
 
     verbatim: tuple[str, ...]  #: in order of priority

@@ -10,7 +10,9 @@ a blank, every line of a body but its first begins with four.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from functools import lru_cache
+
+from msgspec import Struct
 
 from .bounded import HEADLINE_CHARS, floored_budget, floored_per_item, marker_line, spend
 from .harmless import first_line_end, harmless_line, indented
@@ -25,9 +27,10 @@ NOTHING_NEW = "No new messages."
 #: costs no more than another one.
 _TRIM_CHARS = 65_536
 
+_DAY_MINUTES = 24 * 60
 
-@dataclass(frozen=True, slots=True)
-class Digest:
+
+class Digest(Struct, frozen=True, gc=False):
     """A bounded rendering of what is unread. ``verbatim + headlines + collapsed`` is ``total``."""
 
     text: str  #: at most the budget, one marker line of at most 200 characters, and its newline
@@ -38,21 +41,20 @@ class Digest:
     consumed_seq: int  #: the newest message it covers, collapsed ones included; 0 when there is none
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(Struct, frozen=True, gc=False):
     """One message as an item to spend a budget on."""
 
     message: Message
     per_message: int
 
     def verbatim(self) -> str:
-        message, cap = self.message, self.per_message
-        minutes = message.timestamp // 60_000
+        message, text, cap = self.message, self.message.text, self.per_message
         reply = f" (reply to {harmless_line(message.reply_to)})" if message.reply_to else ""
-        end = _trimmed_length(message.text)
+        end = _trimmed_length(text)
         more = f" …(+{end - cap} chars)" if end > cap else ""
-        head = f"[{minutes // 60 % 24:02d}:{minutes % 60:02d}] {message.author.name}#{message.seq}{reply}: "
-        return f"{head}{indented(message.text[: min(end, cap)])}{more}"
+        clock = _clock(message.timestamp // 60_000 % _DAY_MINUTES)
+        head = f"[{clock}] {message.author.name}#{message.seq}{reply}: "
+        return f"{head}{indented(text[: min(end, cap)])}{more}"
 
     def headline(self) -> str:
         message = self.message
@@ -128,6 +130,12 @@ def _marker(collapsed: int, *, after_seq: int, newest_collapsed: int, no_longer_
     )
 
 
+@lru_cache(maxsize=_DAY_MINUTES)  # formatting it anew would be a tenth of what a digest costs
+def _clock(minute: int) -> str:
+    """``HH:MM`` of a minute of the day."""
+    return f"{minute // 60:02d}:{minute % 60:02d}"
+
+
 def _older(count: int) -> str:
     return f"{count} older message{'' if count == 1 else 's'}"
 
@@ -135,6 +143,8 @@ def _older(count: int) -> str:
 def _trimmed_length(text: str) -> int:
     """The length of ``text`` without its trailing blanks, looking at no more than ``_TRIM_CHARS`` of them."""
     end = len(text)
+    if text and not text[-1].isspace():
+        return end
     stop = max(0, end - _TRIM_CHARS)
     while end > stop and text[end - 1].isspace():
         piece = text[max(stop, end - 1024) : end]

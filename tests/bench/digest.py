@@ -35,7 +35,7 @@ def run() -> list[tuple[str, float, float | None]]:
         ("digest of 500 messages / of 10, same budget", ratio("500", "10"), 1.2),
         ("digest of 500 that 10,000 posts have left / of 10", ratio("500 of 10,000", "10"), 1.2),
         ("digest of a list of 10,000 / of 10", ratio("10,000 in one list", "10"), 1.2),
-        ("digest of 500 / formatting its four lines by hand", ratio("500", "format of 4 lines"), None),
+        ("digest of 500 / formatting its four lines by hand", ratio("500", "format of 4 lines"), 6.0),
     ]
 
 
@@ -62,7 +62,8 @@ def _format() -> str:
 
 
 def _seconds(subject: Callable[[], object]) -> float:
-    start = time.perf_counter()
+    # Time computed, not passed: the longer of two is interrupted more often on a busy machine.
+    start = time.process_time()
     for _ in range(REPEATS):
         subject()
-    return time.perf_counter() - start
+    return time.process_time() - start
