@@ -507,7 +507,8 @@ class Team(StrictModel):
                 f"expands to {size} members; the dispatch ceiling is {MAX_MEMBERS} (MAX_PARALLEL_TASKS)",
             )
         quorum = _whole(data.get("quorum"))
-        if members and quorum > size:
+        # A count that is none itself says nothing about the size.
+        if members and min(counts) > 0 and quorum > size:
             yield ("quorum",), f"{quorum} is more than the {size} members of this team"
         names = Counter(member["name"].strip() for member in members if isinstance(member.get("name"), str))
         for index, member in enumerate(written if isinstance(written, list) else ()):
