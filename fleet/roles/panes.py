@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from fleet.roles.launch import Launch, Window
 
-__all__ = ["InFolder", "color_of", "commands", "safe_session_name", "screen_size"]
+__all__ = ["TOLD", "InFolder", "color_of", "commands", "safe_session_name", "screen_size"]
 
 #: Names that tmux does not know on every version; the others it has always known.
 _COLORS = {
@@ -32,6 +32,9 @@ _COLORS = {
     "pink": "#ff87d7",
     "purple": "#af5fff",
 }
+#: What is printed of a new session: its id, its server's pid, when it was made, and whether the server is set to end
+#: as soon as nobody is attached.
+TOLD = "#{session_id} #{pid} #{session_created} #{exit-unattached}"
 #: The line above a pane: its seat, in the seat's colour if it has one.
 _BORDER = " #{?@color,#[fg=#{@color}],}#{@seat} "
 
@@ -49,8 +52,7 @@ Command = tuple[Word, ...]
 def commands(windows: tuple[Window, ...], *, session: str) -> Iterator[tuple[Command, ...]]:
     """Per launch the commands that seat it, which belong into one invocation; at last those that go back to the first.
 
-    The first command makes the session, which must not exist yet, and prints its id, the pid of its server and when it
-    was made.
+    The first command makes the session, which must not exist yet, and prints `TOLD`.
     """
     here = f"={session}:"
     columns, rows = screen_size(windows)
@@ -61,7 +63,7 @@ def commands(windows: tuple[Window, ...], *, session: str) -> Iterator[tuple[Com
             start: Command = ("sh", InFolder(SEATS), str(number))
             own: list[Command] = []
             if number == 1:
-                told = ("-P", "-F", "#{session_id} #{pid} #{session_created}")
+                told = ("-P", "-F", TOLD)
                 size = ("-x", str(columns), "-y", str(rows))
                 own.append(("new-session", "-d", *told, "-s", session, "-n", window.name, *size, *start))
                 own.append(("set-option", "-t", here, "destroy-unattached", "off"))

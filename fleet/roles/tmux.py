@@ -77,21 +77,34 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 """
 
-_TAIL = """\
+#: Inside tmux somebody is attached.
+_MADE = """\
+sid=${ids%% *}
+case ${ids##* }${TMUX:-} in
+    1 | on)
+        say 'this tmux has the option exit-unattached: it ends when nobody is attached'
+        say 'set it to off, or run the script inside tmux'
+        exit 1
+        ;;
+esac
+"""
+
+_TAIL = f"""\
 trap - EXIT HUP INT TERM
 
 # The folder goes when the session ends.
-mark=${ids#* }
+mark=${{ids#* }}
+mark=${{mark% *}}
 (
     trap '' HUP
     while
-        sleep %d
-        [ "$(tmux -u display-message -p -t "$sid:" '#{pid} #{session_created}')" = "$mark" ]
+        sleep {_WATCH_SECONDS}
+        [ "$(tmux -u display-message -p -t "$sid:" '#{{pid}} #{{session_created}}')" = "$mark" ]
     do :; done
     rm -rf "$dir"
 ) >/dev/null 2>&1 </dev/null &
 
-printf 'session %%s: attach with  %%s\\n' "$session" "$attach"
+printf 'session %s: attach with  %s\\n' "$session" "$attach"
 """
 
 
@@ -109,7 +122,7 @@ def render(fan_out: FanOut, *, session: str, replace: bool = False) -> str:
             folder_lines(folder_files(launches)),
             "\n",
             *_invocations(fan_out, session),
-            _TAIL % _WATCH_SECONDS,
+            _TAIL,
         ]
     )
 
@@ -143,7 +156,7 @@ def _invocations(fan_out: FanOut, session: str) -> Iterator[str]:
 def _invocation(chunk: list[str], *, is_first: bool) -> str:
     joined = " ';' \\\n    ".join(chunk)
     if is_first:
-        return f"ids=$(tmux -u {joined})\nsid=${{ids%% *}}\n"
+        return f"ids=$(tmux -u {joined})\n{_MADE}"
     return f"tmux -u {joined}\n"
 
 

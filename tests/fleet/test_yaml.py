@@ -156,7 +156,7 @@ def test_copies_of_an_alias_are_their_own() -> None:
         (b"\x7fELF\x00\x01", "f.yaml:1:1: (document) — a binary file, not YAML text"),
         (b"\x89PNG\xff\x00", "f.yaml:1:1: (document) — a binary file, not YAML text"),
         ("a: 1".encode("utf-16"), "f.yaml:1:1: (document) — UTF-16 text; save it as UTF-8"),
-        (b"#" * (MAX_BYTES + 1), f"f.yaml:1:1: (document) — over {MAX_BYTES} bytes; a file of this kind is never that large"),
+        (b"#" * (MAX_BYTES + 1), f"f.yaml:1:1: (document) — over {MAX_BYTES} bytes; a file of this kind is"),
     ],
 )  # fmt: skip
 def test_refused(text: str | bytes, said: str) -> None:
