@@ -27,7 +27,8 @@ from .activity import Told, heard, heard_by
 from .connection import READ_BYTES, Connection, error_body
 from .errors import NotStored, Refused
 from .limits import Limits
-from .message import Activity, Author, is_member_name, is_room_name, is_topic
+from .message import Activity, Author
+from .names import is_member_name, is_room_name, is_topic
 from .room import Room
 from .store import MemoryStore, RoomStore
 from .turns import Deadlines, Turns

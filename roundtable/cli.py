@@ -6,10 +6,7 @@ imported before a command runs, so that ``--help`` and ``where`` answer at once.
 
 from __future__ import annotations
 
-import getpass
 import json
-import os
-import re
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -17,13 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .acting import acting_name, acting_role
 from .commandline import LazyGroup, invoke
 from .errors import ConnectionLost, Refused, UsageProblem
 from .home import Home
-from .message import Message, RoomInfo, is_member_name, is_room_name
+from .names import is_room_name
 
 if TYPE_CHECKING:
     from .client import Client
+    from .message import Message, RoomInfo
 
 __all__ = ["group", "main"]
 
@@ -339,7 +338,7 @@ def sit_command(room: str, name: str | None, topic: str | None) -> None:
         click.echo(line)
         sys.stdout.flush()
 
-    anyio.run(sit, Home.from_environment(), _acting_name(name), room, topic, write)
+    anyio.run(sit, Home.from_environment(), acting_name(name), room, topic, write)
 
 
 @click.command("export")
@@ -353,7 +352,7 @@ def export_command(room: str, path: str, name: str | None, is_json: bool) -> Non
     from .memory.place import Place
 
     place = Place.from_environment(Home.from_environment())
-    if refusal := place.refusal(_acting_name(name), "export rooms for memory"):
+    if refusal := place.refusal(acting_role(name, writer=place.writer), "export rooms for memory"):
         raise Refused("not-the-writer", refusal)
     check_path(place, path)
 
@@ -369,6 +368,8 @@ def export_command(room: str, path: str, name: str | None, is_json: bool) -> Non
                     "firstSeq": exported.first_seq,
                     "lastSeq": exported.last_seq,
                     "droppedBefore": exported.dropped_before,
+                    "droppedDuring": exported.dropped_during,
+                    "notice": exported.notice,
                 }
             )
         else:
@@ -442,7 +443,7 @@ def _with_client(name: str | None, act: Callable[[Client], Awaitable[None]]) -> 
 
     from .client import reach
 
-    acting = _acting_name(name)
+    acting = acting_name(name)
 
     async def run() -> None:
         async with await reach(Home.from_environment(), name=acting, grace_seconds=_GRACE_SECONDS) as client:
@@ -454,19 +455,6 @@ def _with_client(name: str | None, act: Callable[[Client], Awaitable[None]]) -> 
                 raise
 
     anyio.run(run)
-
-
-def _acting_name(given: str | None) -> str:
-    """``--as``, else ``FLEET_SEAT``, else the login name made fit to be one."""
-    name = given if given is not None else os.environ.get("FLEET_SEAT")
-    if name is None or (not name and given is None):
-        name = re.sub(r"[^A-Za-z0-9._-]", "-", getpass.getuser()).lstrip("._-")[:64] or "user"
-    if not is_member_name(name):
-        raise UsageProblem(
-            f"not a member's name: {name!r}",
-            hint="use 1 to 64 of A-Z a-z 0-9 . _ -, beginning with a letter or digit",
-        )
-    return name
 
 
 def _standard_input() -> str:

@@ -1,38 +1,26 @@
-"""Frozen values on the wire and in the store: messages, members, rooms, and what a name may be.
+"""Frozen values on the wire and in the store: messages, members, rooms.
 
 Pure. What is made for every post is a ``Struct``: a frozen dataclass of seven fields takes ten times as long to make
 (2.1 against 0.2 microseconds), and a ``Struct`` is encoded as it is. Without
 ``gc``, because none of them can be part of a cycle.
 
-Not here: the messages around them and their bytes (``wire``), and how text of others is shown (``harmless``).
+Not here: what a name may be (``names``), the messages around them and their bytes (``wire``), and how text of others
+is shown (``harmless``).
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from msgspec import Struct, field
 
-from .harmless import is_plain_line
-
 __all__ = [
-    "MAX_TOPIC_CHARS",
     "Activity",
     "Author",
     "Member",
     "Message",
     "RoomInfo",
-    "is_member_name",
-    "is_room_name",
-    "is_topic",
 ]
-
-#: Characters of a topic, which is one line and shown in lists.
-MAX_TOPIC_CHARS = 200
-
-_MEMBER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_ROOM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 class Author(Struct, frozen=True, rename="camel", gc=False):
@@ -83,18 +71,3 @@ class Activity(Struct, frozen=True, tag_field="type", tag="activity", gc=False):
     room: str
     author: str = field(name="from")  #: the poster or joiner; ``(left)`` for who left
     seq: int = field()  #: the newest message, 0 for a join or a leave
-
-
-def is_member_name(text: str) -> bool:
-    """Whether ``text`` as a whole may name a member."""
-    return _MEMBER_NAME.fullmatch(text) is not None
-
-
-def is_room_name(text: str) -> bool:
-    """Whether ``text`` as a whole may name a room."""
-    return _ROOM_NAME.fullmatch(text) is not None
-
-
-def is_topic(text: str) -> bool:
-    """Whether ``text`` is one line of 1 to 200 characters, none of them a control."""
-    return 0 < len(text) <= MAX_TOPIC_CHARS and is_plain_line(text)

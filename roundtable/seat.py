@@ -22,7 +22,7 @@ from .export import check_path, export, exported_text
 from .harmless import harmless_line
 from .home import Home
 from .memory.place import Place
-from .message import is_member_name, is_room_name, is_topic
+from .names import is_member_name, is_room_name, is_topic
 from .ping import Ping
 from .said import Said
 from .texts import count, digested_text, fetched_text, posted_text, rooms_text

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from .errors import TokensUnusable
 from .home import Home
-from .message import is_member_name
+from .names import is_member_name
 
 __all__ = ["tokens", "tokens_path"]
 

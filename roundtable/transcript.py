@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from .message import Message, is_member_name
+from .message import Message
+from .names import is_member_name
 
 __all__ = [
     "MAX_BODY_CHARS",

@@ -34,7 +34,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from pydantic_core.core_schema import NullableSchema, WithDefaultSchema
 
 from fleet.deadline import parse_duration
-from roundtable.message import is_topic
+from roundtable.names import is_topic
 
 __all__ = [
     "COLORS",

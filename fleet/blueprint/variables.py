@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from fleet.blueprint.wording import did_you_mean, echo, in_order
 from fleet.errors import InvalidFile, Problem, UsageProblem
-from roundtable.message import is_topic
+from roundtable.names import is_topic
 
 if TYPE_CHECKING:
     from fleet.blueprint.load import Loaded

@@ -13,7 +13,7 @@ import click
 
 from ..errors import PortUnavailable
 from ..home import Home
-from ..message import is_member_name, is_room_name
+from ..names import is_member_name, is_room_name
 
 if TYPE_CHECKING:
     from ..memory.place import Place

@@ -5,9 +5,7 @@ Nothing heavy is imported before a command runs.
 
 from __future__ import annotations
 
-import getpass
 import json
-import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable
@@ -15,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..errors import RoundtableError, UsageProblem
+from ..acting import acting_role
+from ..errors import RoundtableError
 from ..home import Home
-from ..message import is_member_name
 from .place import Place
 
 if TYPE_CHECKING:
@@ -126,7 +124,7 @@ def _with_memory(name: str | None, act: Callable[[Memory], Awaitable[None]]) -> 
     from .actions import Memory
 
     place = Place.from_environment(Home.from_environment())
-    memory = Memory(place, _role(name, place))
+    memory = Memory(place, acting_role(name, writer=place.writer))
     stopped_by: list[int] = []
     problems: list[RoundtableError] = []
 
@@ -152,23 +150,6 @@ def _with_memory(name: str | None, act: Callable[[Memory], Awaitable[None]]) -> 
         sys.exit(128 + stopped_by[0])
     for problem in problems:
         raise problem
-
-
-def _role(given: str | None, place: Place) -> str | None:
-    """``--as``, else ``FLEET_SEAT``, else the login name if that is the writer's; ``None`` for a session without one.
-
-    Another login name is nobody's role: who is refused learns how to name the session instead.
-    """
-    name = given if given is not None else os.environ.get("FLEET_SEAT") or None
-    if name is None:
-        login = getpass.getuser()
-        return login if login == place.writer else None
-    if not is_member_name(name):
-        raise UsageProblem(
-            f"not a member's name: {name!r}",
-            hint="use 1 to 64 of A-Z a-z 0-9 . _ -, beginning with a letter or digit",
-        )
-    return name
 
 
 def _print_json(data: dict[str, object]) -> None:

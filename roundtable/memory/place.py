@@ -15,7 +15,7 @@ from pathlib import Path
 from ..errors import UsageProblem
 from ..harmless import harmless_line
 from ..home import Home
-from ..message import is_member_name
+from ..names import is_member_name
 
 __all__ = ["DEFAULT_WRITER", "RAW", "WIKI", "Place"]
 

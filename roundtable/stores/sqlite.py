@@ -21,7 +21,8 @@ import msgspec
 from msgspec import Meta
 
 from ..errors import NotStored
-from ..message import Author, Message, is_member_name, is_room_name, is_topic
+from ..message import Author, Message
+from ..names import is_member_name, is_room_name, is_topic
 from ..room import Room, RoomState
 from ..store import MAX_ROOMS, MemoryStore
 from .database_file import Damaged, DatabaseFile, told_of

@@ -269,3 +269,16 @@ def test_counts_are_told_in_words() -> None:
         "Exported 1 retained message from #r to /m/raw/a b (1 char). "
         "2 older messages were no longer retained. Not committed: x."
     )
+
+
+def test_a_shell_without_a_name_is_told_how_to_name_itself(environ: dict[str, str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "roundtable", "export", "r", "raw/r.txt"],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "this session has no role name (name it with --as librarian)" in done.stderr
+    assert not Path(environ["FLEET_HOME"]).exists()

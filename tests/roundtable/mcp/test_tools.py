@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 
 from roundtable import bounded, seat, texts
 from roundtable.mcp.tools import TOOLS, Tool, offered
-from roundtable.message import MAX_TOPIC_CHARS, is_room_name
+from roundtable.names import MAX_TOPIC_CHARS, is_room_name
 
 NAMES = (
     "roundtable_rooms",
