@@ -16,6 +16,22 @@ settings.register_profile("suite", deadline=None, suppress_health_check=[HealthC
 settings.load_profile("suite")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "soak: the full size of what the suite tries small; minutes, `make soak`"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what takes minutes unless it is asked for by its marker."""
+    if "soak" in config.option.markexpr:
+        return
+    left_out = [item for item in items if item.get_closest_marker("soak") is not None]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item.get_closest_marker("soak") is None]
+
+
 @pytest.fixture
 def anyio_backend() -> str:
     """The only back end a run has."""
