@@ -152,10 +152,13 @@ def http_server(environ: dict[str, str], *words: str) -> Iterator[HttpServer]:
         assert url.startswith("http://127.0.0.1:"), url
         yield HttpServer(Path(environ["FLEET_HOME"]), url, process)
     finally:
-        if process.poll() is None:
-            process.send_signal(signal.SIGTERM)
-        process.wait(SECONDS)
-        process.stderr.close()
+        try:
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+            process.wait(SECONDS)
+        finally:
+            process.kill()
+            process.stderr.close()
 
 
 async def until(is_so: Callable[[], object], what: str, seconds: float = SECONDS) -> None:
