@@ -9,7 +9,7 @@ import math
 import re
 from dataclasses import dataclass
 
-__all__ = ["NEVER", "Deadline", "parse_duration", "show_duration"]
+__all__ = ["NEVER", "Deadline", "parse_duration", "show_duration", "show_span"]
 
 #: One or more of hours, minutes, seconds, in that order, each at most once: ``1h30m``, ``90s``, ``10m``.
 _DURATION = re.compile(r"(?:([0-9]{1,9})h)?(?:([0-9]{1,9})m)?(?:([0-9]{1,9})s)?")
@@ -67,6 +67,11 @@ def parse_duration(text: str) -> float | None:
         return None
     hours, minutes, seconds = (int(part or 0) for part in match.groups())
     return float(hours * 3600 + minutes * 60 + seconds) or None
+
+
+def show_span(seconds: float) -> str:
+    """A span that was measured, as it is spoken of: whole seconds from two on."""
+    return show_duration(float(round(seconds)) if seconds >= 1.95 else round(seconds, 1))
 
 
 def show_duration(seconds: float) -> str:

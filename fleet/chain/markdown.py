@@ -71,7 +71,8 @@ def data_of(path: Path) -> Document:
         steps.append(_step(shown, name, section, len(steps), keys))
     data = {**front.data, "chain": steps}
     keys.setdefault(("chain",), Position(start, 1))
-    return Document(front.name, data, keys, dict(front.values), front.problems, content=content)
+    values = {**keys, **front.values}
+    return Document(front.name, data, keys, values, front.problems, content=content)
 
 
 def to_markdown(file: ChainFile) -> str:

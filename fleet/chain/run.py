@@ -15,7 +15,7 @@ from typing import Any
 from fleet.chain.items import Item, ItemProblem, items_of
 from fleet.chain.schema import Expand
 from fleet.chain.template import MissingPart, Reference, Template, item_text
-from fleet.deadline import show_duration
+from fleet.deadline import show_span
 from fleet.dispatch.assignment import Assignment, OutputMode
 from fleet.dispatch.structured import Mismatch, value_of
 from fleet.dispatch.team import begin_dispatch, decision_of, give_back
@@ -114,7 +114,7 @@ async def carry_out(run: Run, *, steps: Sequence[StepPlan], task: str, title: st
         if not team.count.has_quorum:
             closing = f"chain failed at step {step.number} ({step.title}) of {len(steps)}\n{text}\n"
             break
-        seconds = show_duration(round(run.seconds, 1))
+        seconds = show_span(run.seconds)
         titles = " → ".join(step.title for step in steps)
         closing = f"chain completed: {titles} ({len(steps)} steps, {seconds})\n\n{text}\n"
     run.close(closing)

@@ -17,7 +17,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from fleet.agents.base import Answered, Failed, Opening, Stopped
-from fleet.deadline import Deadline, show_duration
+from fleet.deadline import Deadline, show_duration, show_span
 from fleet.deliberation.prompts import Question, turn_prompt
 from fleet.errors import ChildNotStarted
 from fleet.plan import SeatPlan, TeamPlan
@@ -279,7 +279,7 @@ def _judge(table: Table, seat: SeatPlan, member: Member, record: TurnRecord) -> 
 
 
 def _absence(table: Table, member: Member) -> str:
-    given = "" if math.isinf(table.seconds_given) else f" after {show_duration(table.seconds_given)}"
+    given = "" if math.isinf(table.seconds_given) else f" after {show_span(table.seconds_given)}"
     return f"still talking{given}" if member.has_spoken else "never answered"
 
 

@@ -90,7 +90,7 @@ async def discuss(
         record=str(run.folder.room_file(plan.room)),
         deadline=deadline,
         last_call=deadline.part(_LAST_CALL, now=began),
-        seconds_given=round(deadline.at - began, 1),
+        seconds_given=deadline.at - began,
         on_line=run.watcher.on_line,
         on_turn=run.note_usage,
         decided=run.decided_before(team),

@@ -15,7 +15,7 @@ from typing import Any
 import anyio
 
 from fleet.agents.base import Answered, Failed, Stopped
-from fleet.deadline import Deadline, show_duration
+from fleet.deadline import Deadline, show_duration, show_span
 from fleet.dispatch.assignment import Assignment, OutputMode
 from fleet.dispatch.output_file import OutputFile, reference_line
 from fleet.dispatch.prompt import again_prompt, dispatch_prompt
@@ -257,8 +257,8 @@ class _Desk:
             case Failed(reason=why):
                 result, reason = TurnResult.FAILED, why
             case Stopped() if self.deadline.has_passed(anyio.current_time()):
-                said = "still working" if member.has_spoken else "never answered"
-                result, reason = TurnResult.STOPPED, f"{said}{self._after()}"
+                said = f"still working{self._after()}" if member.has_spoken else "never answered"
+                result, reason = TurnResult.STOPPED, said
             case _:
                 result = TurnResult.TIMED_OUT
                 reason = f"turn over {show_duration(assignment.seat.turn_timeout_seconds)}"
@@ -346,7 +346,7 @@ class _Desk:
 
     def _after(self) -> str:
         seconds = self.deadline.at - self.began
-        return "" if math.isinf(seconds) else f" after {show_duration(round(seconds, 1))}"
+        return "" if math.isinf(seconds) else f" after {show_span(seconds)}"
 
 
 _STATES = {Failed: MemberState.FAILED, Stopped: MemberState.ABSENT}
