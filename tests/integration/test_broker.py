@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import signal
 import socket
 import stat
@@ -22,13 +23,17 @@ import pytest
 
 from roundtable.home import Home
 from roundtable.limits import Limits
-from tests.integration.raw import Raw, broker_process, embedded_broker, until
+from tests.integration.raw import SECONDS, Raw, broker_process, embedded_broker, until
 
 
 @pytest.fixture
 def path(home: Path) -> Iterator[Path]:
     with embedded_broker(home) as path:
         yield path
+
+
+def cpu_seconds(pid: int) -> float:
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
 
 
 def resident_bytes(pid: int) -> int:
@@ -281,6 +286,34 @@ def test_a_cursor_belongs_to_a_name_and_survives_its_session(path: Path) -> None
         assert ann.ask("set_cursor", room="a", seq=1)["seq"] == 5
 
 
+def test_joining_again_changes_nothing_and_a_topic_stays(path: Path) -> None:
+    with Raw(path, "ann") as ann:
+        first, second = (ann.ask("join", room="a", topic=topic) for topic in ("first", "second"))
+        assert (first["topic"], second["topic"]) == ("first", "first")
+        assert len(second["members"]) == 1
+        assert first["epoch"] == second["epoch"]
+
+
+def test_posting_leaves_nothing_unread_and_says_past_what_it_went(path: Path) -> None:
+    with Raw(path, "ann") as ann, Raw(path, "bob") as bob:
+        ann.ask("join", room="a")
+        bob.ask("join", room="a")
+        ann.ask("post", room="a", text="x")
+        assert bob.ask("post", room="a", text="y")["unreadBefore"] == 1
+        assert [one.ask("rooms")["rooms"][0]["unread"] for one in (ann, bob)] == [1, 0]
+
+
+def test_who_only_reads_is_no_member_and_moves_nothing(path: Path) -> None:
+    with Raw(path, "ann") as ann, Raw(path, "bob") as bob:
+        ann.ask("join", room="a")
+        ann.ask("post", room="a", text="x")
+        assert len(bob.ask("fetch", room="a", afterSeq=0)["messages"]) == 1
+        (info,) = bob.ask("rooms")["rooms"]
+        assert [member["name"] for member in info["members"]] == ["ann"]
+        assert info["unread"] == 1
+        assert bob.ask("post", room="a", text="x")["code"] == "not-a-member"
+
+
 def test_a_name_used_twice_is_said(path: Path) -> None:
     with Raw(path, "ann") as one, Raw(path, "ann") as two:
         assert one.ask("join", room="a")["sharedWith"] == 0
@@ -443,6 +476,58 @@ def test_one_connection_too_many_is_told_and_the_others_go_on(home: Path) -> Non
                 return again.receive()["type"] == "registered"
 
         until(is_let_in)
+
+
+def test_the_4097th_connection_is_told_and_the_others_go_on(home: Path) -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = Limits().connections + 200
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        pytest.skip(f"needs {needed} open files")
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, needed), hard))
+    path = home / "roundtable" / "broker.sock"
+    try:
+        with broker_process(home), contextlib.ExitStack() as stack:
+            members = [stack.enter_context(Raw(path, f"m{number}")) for number in range(Limits().connections)]
+            for _ in range(3):
+                with Raw(path) as beyond:
+                    assert beyond.receive()["code"] == "connection-limit"
+                    assert beyond.is_closed()
+            for member in (members[0], members[-1]):
+                assert member.ask("rooms")["type"] == "rooms"
+            members[0].socket.close()
+
+            def is_let_in() -> bool:
+                with Raw(path) as again:
+                    again.send("register", name="late")
+                    return again.receive()["type"] == "registered"
+
+            until(is_let_in)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="takes another process its descriptors away")
+def test_without_a_free_descriptor_it_lets_in_nobody_spins_not_and_goes_on(home: Path) -> None:
+    path = home / "roundtable" / "broker.sock"
+    with broker_process(home) as process, Raw(path, "ann") as ann:
+        with Raw(path, "bob"):
+            held = len(list(Path(f"/proc/{process.pid}/fd").iterdir()))
+            soft, hard = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)
+            resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (held, hard))
+            late = Raw(path)
+            request = late.send("register", name="late")
+            late.socket.settimeout(0.05)
+            used = cpu_seconds(process.pid)
+            for _ in range(20):
+                assert ann.ask("rooms")["type"] == "rooms"
+                with pytest.raises(TimeoutError):
+                    late.receive()
+            assert cpu_seconds(process.pid) - used < 0.5
+        late.socket.settimeout(SECONDS)
+        with late:
+            assert late.reply(request)["type"] == "registered"
+        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_who_does_not_read_replies_is_dropped_and_nobody_else(home: Path) -> None:
