@@ -15,7 +15,7 @@ demo-room: $(VENV)/.installed
 
 test: $(VENV)/.dev-installed
 	@sh tests/system-packages.sh
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 lint: $(VENV)/.dev-installed
 	$(BIN)/ruff check .

@@ -43,11 +43,13 @@ DOORS = {
     "libtmux": {"fleet.tmux"},
     "jinja2": {"fleet.blueprint.template", "fleet.deliberation.prompts"},
     "pydantic": {"fleet.blueprint", "fleet.roles.manifest", "fleet.settings"},
-    "asyncio": {"roundtable.broker", "roundtable.connection", "roundtable.serve"},
+    "asyncio": set(),
     "subprocess": {"roundtable.spawn", "fleet.wardens"},
     "sqlite3": {"roundtable.stores", "roundtable.memory.index"},
     "mcp": {"roundtable.mcp"},
     "mcp_types": {"roundtable.mcp"},
+    "starlette": {"roundtable.mcp.http"},
+    "uvicorn": {"roundtable.mcp.http"},
 }
 
 
