@@ -42,7 +42,7 @@ DOORS = {
     "rich": {"fleet.report.terminal"},
     "libtmux": {"fleet.tmux"},
     "jinja2": {"fleet.blueprint.template", "fleet.deliberation.prompts"},
-    "pydantic": {"fleet.blueprint", "fleet.roles.manifest", "fleet.settings"},
+    "pydantic": {"fleet.blueprint", "fleet.chain.schema", "fleet.settings"},
     "asyncio": set(),
     "subprocess": {"roundtable.spawn", "fleet.wardens"},
     "sqlite3": {"roundtable.stores", "roundtable.memory.index"},
