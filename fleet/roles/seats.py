@@ -4,8 +4,8 @@ Pure. ``sh FOLDER/seats NUMBER`` enters the working directory of that launch, se
 When it cannot, it says why and ends with 127, for whoever holds the pane to keep it open. Nothing is typed anywhere
 and no shell of the user's is involved.
 
-Beside `folder_files` the folder may hold what is only known where the panes are made, each in a file of its own with a
-slash behind it, so that a shell keeps newlines at its end: `START`, `PATH` and `HOME`.
+Beside `folder_files` the folder holds `START`, and may hold `PATH` and `HOME`: what is only known where the panes are
+made. Each has a slash behind it, so that a shell keeps newlines at its end.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ _HEAD = """\
 stay() { printf '%s\\n' '' "$@"; sleep 1; exit 127; }
 has() { command -v "$1" >/dev/null 2>&1; }
 unset CDPATH
-here=${0%/*}
-kept() { cat "$here/$1" 2>/dev/null || :; }
-start=$(kept start) path=$(kept path) home=$(kept home)
+here=${0%/*} path= home=
+# Read by the shell itself: with many panes at once every process more is felt.
+[ ! -r "$here/path" ] || IFS= read -r path <"$here/path"
+[ ! -r "$here/home" ] || IFS= read -r home <"$here/home"
 [ -z "$path" ] || PATH=${path%/}:$PATH
 [ -z "$home" ] || export FLEET_HOME="${home%/}"
 """
@@ -59,7 +60,7 @@ def folder_files(launches: Iterable[Launch], *, is_default_entered: bool = True)
 def _seat(number: int, launch: Launch, *, is_default_entered: bool) -> str:
     lines = [f'if [ "$1" = {number} ]; then']
     if launch.is_cwd_explicit or is_default_entered:
-        folder = quote(str(launch.cwd)) if launch.cwd else '"$start"'
+        folder = quote(str(launch.cwd)) if launch.cwd else '"$(cat "$here/start")"'
         lost = quote(f"{launch.name}: cannot enter its working directory")
         lines.append(f"cd -- {folder} 2>/dev/null || stay {lost} {folder}")
     lines.append(f"export FLEET_SEAT={quote(launch.name)}")

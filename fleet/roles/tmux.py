@@ -43,13 +43,18 @@ else
 fi
 """
 
-_TAKEN = """\
-if tmux -u has-session -t "=$session" 2>/dev/null; then
-    say "the tmux session $session exists already; nothing was started"
-    say "attach to it with: $attach"
-    say "or write the script again with --replace, or with another --session-name"
+#: Asked only once tmux has refused: whoever asks first pays for it every time, and may still come second.
+_REFUSED = """\
+refused() {
+    if [ -z "$ids" ] && tmux -u has-session -t "=$session" 2>/dev/null; then
+        trap - EXIT
+        rm -rf "$dir"
+        say "the tmux session $session exists already; nothing was started"
+        say "attach to it with: $attach"
+        say "or write the script again with --replace, or with another --session-name"
+    fi
     exit 1
-fi
+}
 """
 
 _REPLACE = """\
@@ -115,10 +120,11 @@ def render(fan_out: FanOut, *, session: str, replace: bool = False) -> str:
     return "".join(
         [
             _HEAD.format(count=count, session=quote(session)),
-            _REPLACE if replace else _TAKEN,
+            _REPLACE if replace else "",
             "\nids=\n",
             MAKE_FOLDER,
             _UNDO,
+            _REFUSED,
             folder_lines(folder_files(launches)),
             "\n",
             *_invocations(fan_out, session),
@@ -156,7 +162,7 @@ def _invocations(fan_out: FanOut, session: str) -> Iterator[str]:
 def _invocation(chunk: list[str], *, is_first: bool) -> str:
     joined = " ';' \\\n    ".join(chunk)
     if is_first:
-        return f"ids=$(tmux -u {joined})\n{_MADE}"
+        return f"ids=$(tmux -u {joined}) || refused\n{_MADE}"
     return f"tmux -u {joined}\n"
 
 
