@@ -5,7 +5,7 @@ Who has caused nothing hears everything, and that is mostly everybody but one. P
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -31,17 +31,33 @@ class Heard(Struct, frozen=True, gc=False):
     frames: bytes  #: all of it, in order
 
 
+class _Part(Struct, frozen=True, gc=False):
+    """The frames of one ``Told``, and what is newest of it."""
+
+    but: str
+    author: str
+    newest: int
+    frames: bytes
+
+
 def heard(room: str, told: Sequence[Told]) -> tuple[Heard | None, dict[str, Heard | None]]:
     """What everybody hears, and by session what those hear who caused some of it; ``None`` is nothing."""
-    if len(told) == 1 and told[0].seqs:
-        (one,) = told
-        return Heard(Activity(room, one.author, max(one.seqs)), _frames(room, one)), {one.but: None}
-    frames = [_frames(room, one) for one in told]
-    for_causes = {
-        cause: _together(room, [pair for pair in _after_coming(told, frames, cause) if pair[0].but != cause])
-        for cause in {one.but for one in told}
+    parts: list[_Part] = []
+    hears_from: dict[str, int] = {}  # of whoever caused some of it, where in parts
+    for one in told:
+        if one.seqs:
+            frames = b"".join(wire.activity_frames(room, one.author, one.seqs))
+            parts.append(_Part(one.but, one.author, max(one.seqs), frames))
+        if one.is_coming:
+            hears_from[one.but] = len(parts)
+        else:
+            hears_from.setdefault(one.but, 0)
+    if len(hears_from) == 1 and len(parts) == len(told):
+        return _together(room, parts), dict.fromkeys(hears_from)
+    return _together(room, parts), {
+        session_id: _together(room, [part for part in parts[start:] if part.but != session_id])
+        for session_id, start in hears_from.items()
     }
-    return _together(room, zip(told, frames, strict=True)), for_causes
 
 
 def heard_by(session_id: str, room: str, told: Sequence[Told]) -> Heard | None:
@@ -50,29 +66,12 @@ def heard_by(session_id: str, room: str, told: Sequence[Told]) -> Heard | None:
     return for_causes[session_id]
 
 
-def _frames(room: str, one: Told) -> bytes:
-    return b"".join(wire.activity_frames(room, one.author, one.seqs))
-
-
-def _after_coming(
-    told: Sequence[Told], frames: Sequence[bytes], session_id: str
-) -> Iterable[tuple[Told, bytes]]:
-    start = 0
-    for number, one in enumerate(told):
-        if one.is_coming and one.but == session_id:
-            start = number + 1
-    return zip(told[start:], frames[start:], strict=True)
-
-
-def _together(room: str, pairs: Iterable[tuple[Told, bytes]]) -> Heard | None:
-    frames = []
+def _together(room: str, parts: Sequence[_Part]) -> Heard | None:
+    if not parts:
+        return None
     # The highest number, or the last of several that are no posts.
-    author, newest = "", -1
-    for one, some in pairs:
-        if not one.seqs:
-            continue
-        frames.append(some)
-        highest = max(one.seqs)
-        if highest >= newest:
-            author, newest = one.author, highest
-    return Heard(Activity(room, author, newest), b"".join(frames)) if frames else None
+    newest = parts[0]
+    for part in parts:
+        if part.newest >= newest.newest:
+            newest = part
+    return Heard(Activity(room, newest.author, newest.newest), b"".join([part.frames for part in parts]))
