@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet.errors import InvalidFile
+from fleet.errors import InvalidFile, Problem
 from fleet.roles.manifest import Manifest, Role, load_manifest, manifest_schema, validate_manifest
 from fleet.yaml import Document, parse
 
@@ -153,7 +153,10 @@ PIECES = st.sampled_from(
 
 @given(st.lists(PIECES, max_size=30).map("".join))
 def test_any_text_is_a_manifest_or_has_problems(text: str) -> None:
+    problems: tuple[Problem, ...] | None = None
     try:
         validate_manifest(parse(text.encode(), name="x"), FOLDER / "x.roles.yaml")
     except InvalidFile as error:
-        assert all(problem.line >= 1 and problem.column >= 1 and problem.text for problem in error.problems)
+        problems = error.problems
+    assert problems is None or all(found.line >= 1 and found.column >= 1 and found.text for found in problems)
+    assert problems != ()
