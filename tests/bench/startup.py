@@ -22,7 +22,7 @@ def run() -> list[tuple[str, float, float | None]]:
         _NOTHING: (["-c", "pass"], None),
         "fleet --help": (["-c", "from fleet.cli import main; main()", "--help"], 5.0),
         "roles --help": (["-c", "from fleet.cli import roles; roles()", "--help"], 5.0),
-        "roles --format tmux": (["-c", "from fleet.cli.roles import main; main()", "--format", "tmux"], None),
+        "roles --format tmux": (["-c", "from fleet.cli import roles; roles()", "--format", "tmux"], None),
     }
     seconds: dict[str, list[float]] = {name: [] for name in programs}
     with tempfile.TemporaryDirectory() as folder:
