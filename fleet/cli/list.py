@@ -23,7 +23,7 @@ _MAX_PROBLEM = 160
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array instead.")
 def command(*, as_json: bool) -> None:
-    """List the blueprints that can be run by name.
+    """List the blueprints and the chains that can be run by name.
 
     The project's go before the user's, and those before the ones that come with Fleet; a shadowed one is run by its
     path. A broken file is listed with its first problem.
@@ -34,11 +34,13 @@ def command(*, as_json: bool) -> None:
 
     places = places_of(settings_here())
     rows = [_row(found, places) for found in sorted(all_blueprints(places), key=lambda found: found.name)]
+    rows += _chains(places)
     if as_json:
         click.echo(json.dumps(rows, ensure_ascii=False, indent=2))
         return
     for row in rows:
         scope = f"{row['scope']}, shadowed" if row["shadowed"] else row["scope"]
+        scope = f"chain, {scope}" if row["kind"] == "chain" else scope
         said = row["description"] if row["valid"] else f"INVALID — {row['problem'][:_MAX_PROBLEM]}"
         click.echo(harmless_line(f"{row['name']} ({scope}) — {said}"))
 
@@ -56,6 +58,7 @@ def _row(found: Found, places: Places) -> dict[str, Any]:
     except InvalidFile as error:
         problem = str(error.problems[0])
     return {
+        "kind": "blueprint",
         "name": found.name,
         "scope": str(found.scope),
         "path": path,
@@ -64,3 +67,30 @@ def _row(found: Found, places: Places) -> dict[str, Any]:
         "description": description,
         "problem": problem,
     }
+
+
+def _chains(places: Places) -> list[dict[str, Any]]:
+    from fleet.chain.find import all_chains
+    from fleet.chain.load import load_chain
+    from fleet.errors import FleetError
+
+    rows = []
+    for found in sorted(all_chains(places), key=lambda found: found.name):
+        description, problem = None, None
+        try:
+            description = load_chain(found.path).file.description
+        except FleetError as error:
+            problem = error.message.splitlines()[0]
+        rows.append(
+            {
+                "kind": "chain",
+                "name": found.name,
+                "scope": str(found.scope),
+                "path": places.shown(found.path),
+                "shadowed": found.is_shadowed,
+                "valid": problem is None,
+                "description": description,
+                "problem": problem,
+            }
+        )
+    return rows

@@ -13,6 +13,7 @@ __all__ = ["command", "schema_text"]
 #: What can be printed -> the model or the function that gives it; imported only when asked for.
 _SCHEMAS = {
     "blueprint": "fleet.blueprint.schema:Blueprint",
+    "chain": "fleet.chain.schema:ChainFile",
     "roles": "fleet.roles.manifest:manifest_schema",
     "event": "fleet.runs.journal:event_schema",
     "result": "fleet.runs.results:result_schema",
@@ -25,7 +26,7 @@ _SCHEMAS = {
 )
 @click.argument("what", type=click.Choice(list(_SCHEMAS)), default="blueprint")
 def command(what: str) -> None:
-    """Print the JSON Schema of a blueprint, a roles manifest, an event or a result."""
+    """Print the JSON Schema of a blueprint, a chain, a roles manifest, an event or a result."""
     click.echo(schema_text(what), nl=False)
 
 
