@@ -30,7 +30,7 @@ FLOORS = (
     ("fleet.check",),
     ("fleet.runs", "fleet.roles"),
     ("fleet.deliberation", "fleet.dispatch", "fleet.chain", "fleet.report", "fleet.tmux", "fleet.live"),
-    ("fleet.conductor",),
+    ("fleet.conductor", "fleet.shapes"),
     ("fleet.doctor", "fleet.testing"),
     ("fleet.cli", "fleet.__main__"),
 )

@@ -4,8 +4,8 @@ Pure. A bound moves text and never deletes it: what is cut lies at a path that s
 counted is listed in the index that the last line names. Paths are relative to the run folder, whose own path stands
 once in the head and takes nothing from the budget. Sizes are characters (code points).
 
-No text of a member can pass for a line of ours: every line of it but the first begins with four blanks, and none
-of ours begins with a blank.
+No text of a member can pass for a line of ours: every line of it begins with four blanks or stands behind our own
+words, and none of ours begins with a blank.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from roundtable.bounded import (
     marker_line,
     spend,
 )
-from roundtable.harmless import first_line_end, harmless_line, indented
+from roundtable.harmless import CONTINUATION, first_line_end, harmless_line, indented
 
 __all__ = [
     "SPLICE_CHARS",
@@ -124,7 +124,9 @@ def return_many(
     if shown < len(ordered):
         lines.append(_marker(ordered[shown:], index))
     lines += [
-        f"{_head(result)}\n{indented(result.whole or '')}" for result in results if result.whole is not None
+        f"{_head(result)}\n{CONTINUATION}{indented(result.whole or '')}"
+        for result in results
+        if result.whole is not None
     ]
     unbounded = len(results) - len(bounded)
     return ReturnedText(
@@ -237,7 +239,7 @@ def _verbatim(result: Returned, per_item: int) -> str:
         mute = "" if result.standing is Standing.SKIPPED else " (no output)"
         return f"{_head(result)}{mute} → {output.path}"
     more = f" …(+{output.chars - per_item} chars)" if output.chars > per_item else ""
-    return f"{_head(result)} → {output.path}\n    {indented(output.first(per_item))}{more}"
+    return f"{_head(result)} → {output.path}\n{CONTINUATION}{indented(output.first(per_item))}{more}"
 
 
 def _headline(result: Returned) -> str:
