@@ -91,6 +91,7 @@ class Room:
         self._max_messages = max_messages
         self._max_bytes = max_bytes
         self._ring: deque[_Kept] = deque()
+        self._encoded: deque[bytes] = deque()  # of the ring, so that a page is taken in one step
         self._bytes = 0
         self._by_id: dict[str, _Kept] = {}
         self._seqs_by_name: dict[str, deque[int]] = {}
@@ -215,6 +216,7 @@ class Room:
         self.topic = state.topic
         self._cursors = dict(state.cursors)
         self._ring.clear()
+        self._encoded.clear()
         self._by_id.clear()
         self._seqs_by_name.clear()
         self._bytes = 0
@@ -235,7 +237,7 @@ class Room:
         They take at most ``max_bytes`` together, but the first is always among them.
         """
         skip = self._start(seq) - self.first_seq + 1
-        found = [kept.encoded for kept in islice(self._ring, skip, skip + limit)]
+        found = list(islice(self._encoded, skip, skip + limit))
         # Mostly all of them surely fit, and adding them up would take as long as taking them.
         if self._bytes * _MAX_ESCAPE_BYTES + len(found) * _AROUND_TEXT_BYTES <= max_bytes:
             return found
@@ -306,6 +308,7 @@ class Room:
     def _append(self, kept: _Kept) -> None:
         message, ring = kept.message, self._ring
         ring.append(kept)
+        self._encoded.append(kept.encoded)
         self.last_seq = message.seq
         self._bytes += kept.size
         self._by_id[message.id] = kept
@@ -316,6 +319,7 @@ class Room:
         seqs.append(message.seq)
         while len(ring) > self._max_messages or (self._bytes > self._max_bytes and len(ring) > 1):
             oldest = ring.popleft()
+            self._encoded.popleft()
             message = oldest.message
             self._bytes -= oldest.size
             del self._by_id[message.id]
