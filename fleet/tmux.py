@@ -60,13 +60,14 @@ class Tmux:
             TmuxUnusable: tmux is not installed, or too old for what was asked.
             TmuxFailed: it refused, there is no server, or it did not answer in time.
         """
+        server = self._reach()
         done: list[tuple[int, list[str], list[str]]] = []
         problems: list[Exception] = []
 
         def ask() -> None:
             try:
                 # -u: without it a client without a UTF-8 locale is told `_` for everything beyond ASCII.
-                answer = self._reach().cmd("-u", *words)
+                answer = server.cmd("-u", *words)
                 done.append((answer.returncode or 0, answer.stdout, answer.stderr))
             except Exception as problem:  # raised again by whoever waits for this thread
                 problems.append(problem)
@@ -82,11 +83,14 @@ class Tmux:
         if asking.is_alive():
             _kill_clients()
             asking.join(_REAP_SECONDS)
-            raise TmuxFailed(f"tmux did not answer within {seconds:g} s", hint="is its server stopped?")
+            raise TmuxFailed(
+                f"tmux did not answer {words[0]} within {seconds:g} s", hint="is its server stopped?"
+            )
         if problems:
             raise _translated(problems[0]) from problems[0]
         code, out, err = done[0]
-        if code:
+        # A client that cannot make its server says so, and ends with 0.
+        if code or (err and not out):
             # What is wrong in a file of commands is printed.
             said = err or out or [f"tmux ended with exit status {code}"]
             raise TmuxFailed("; ".join(said), printed=tuple(out))

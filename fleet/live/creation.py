@@ -184,6 +184,11 @@ def _explained(problem: TmuxFailed, session: str, tmux: Tmux) -> Exception:
         return too_old
     except TmuxFailed:
         pass
+    if "error creating" in problem.message and os.environ.get("TMUX"):
+        return TmuxFailed(
+            f"tmux: {problem.message}",
+            hint="TMUX names a server that is gone with its folder: unset TMUX, or name a server with -L",
+        )
     if "server exited" in problem.message or "lost server" in problem.message:
         return TmuxFailed(
             f"the tmux server went away while the team was being made ({problem.message})",

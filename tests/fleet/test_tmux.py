@@ -82,7 +82,7 @@ def test_too_old(stand_in: Path, version: str) -> None:
 def test_an_answer_that_does_not_come(stand_in: Path, tmp_path: Path) -> None:
     be(stand_in, f"exec sleep 60.{os.getpid()}")
     started = time.monotonic()
-    with pytest.raises(TmuxFailed, match=r"did not answer within 0.3 s"):
+    with pytest.raises(TmuxFailed, match=r"did not answer x within 0.3 s"):
         Tmux().run("x", seconds=0.3)
     assert time.monotonic() - started < 20
     assert alive_with(f"60.{os.getpid()}") == []

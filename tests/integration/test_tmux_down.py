@@ -276,6 +276,6 @@ def test_a_server_that_does_not_answer_does_not_hold_up(machine: Machine) -> Non
             timeout=60,
         )
         assert done.returncode == 1
-        assert "tmux did not answer within 1 s" in done.stderr
+        assert "tmux did not answer list-sessions within 1 s" in done.stderr
     finally:
         os.kill(pid, signal.SIGCONT)

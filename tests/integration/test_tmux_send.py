@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from fleet.live.delivery import checked, deliver
+from fleet.live.teams import panes, teams_on
+from fleet.tmux import Tmux
 from tests.integration.live import Machine, machine_in, role, wait_for
 
 pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
@@ -50,42 +53,49 @@ def send(machine: Machine, *words: str, text: str | None = None) -> subprocess.C
     )
 
 
+TEXTS = [
+    "hello",
+    "ends with ;",
+    ";",
+    "-R looks like a flag",
+    "--",
+    "three\nlines;\n  of one message",
+    "tab\tand \\n and ~ $HOME #{pid} #(touch pwned) %H",
+    "🙂🙂🙂 漢字 é",
+    "Enter",
+    "C-c",
+    " blanks around ",
+    "'quotes\" `and` $(more)",
+    LONG,
+    "\n".join(f"line {number}" for number in range(500)),
+]
+
+
 def test_texts_arrive_byte_for_byte(machine: Machine) -> None:
-    seated(machine, planner="composer", critic="folding")
-    texts = [
-        "hello",
-        "ends with ;",
-        ";",
-        "-R looks like a flag",
-        "--",
-        "three\nlines;\n  of one message",
-        "tab\tand \\n and ~ $HOME #{pid} #(touch pwned) %H",
-        "🙂🙂🙂 漢字 é",
-        "Enter",
-        "C-c",
-        " blanks around ",
-        "'quotes\" `and` $(more)",
-        LONG,
-        "\n".join(f"line {number}" for number in range(500)),
-    ]
-    for text in texts:
-        done = send(machine, "planner", "-", text=text)
-        assert done.returncode == 0, (text[:50], done.stderr)
-        assert done.stdout.startswith("delivered to planner of fleet-talk (")
-    assert [message["text"] for message in machine.messages("planner")] == texts
+    seated(machine, planner="composer")
+    socket = machine.tmux("display-message", "-p", "#{socket_path}").strip()
+    (team,) = teams_on(Tmux(socket_path=socket))
+    (pane,) = (pane for pane in panes(team) if pane.seat == "planner")
+    for text in TEXTS:
+        receipt = deliver(team.tmux, pane, checked(text), folder=team.folder)
+        assert receipt.lines == 1
+    assert [message["text"] for message in machine.messages("planner")] == TEXTS
     assert all(message["stray"] == "" for message in machine.messages("planner"))
-    assert send(machine, "critic", LONG[:3000]).stdout == "delivered to critic of fleet-talk (changed)\n"
-    assert send(machine, "critic", "--", "-x").returncode == 0
-    (machine.work / "m.txt").write_text("from\na file\n")
-    assert send(machine, "critic", "--file", "m.txt").returncode == 0
-    assert send(machine, "critic", "--file", "-", text="windows\r\nends\r\n").returncode == 0
-    heard = [message["text"] for message in machine.messages("critic")]
-    assert heard == [LONG[:3000], "-x", "from\na file", "windows\nends"]
     assert machine.tmux("list-buffers") == ""
     assert not list(machine.work.glob("pwned"))
-    (folder,) = machine.live()
-    assert sorted(file.name.split("-")[0] for file in folder.iterdir()).count("lock") == 2
-    assert not list(folder.glob("fleet-*"))
+    assert not list(team.folder.glob("fleet-*"))
+
+
+def test_where_a_text_comes_from(machine: Machine) -> None:
+    seated(machine, critic="folding")
+    done = send(machine, "critic", LONG[:3000])
+    assert done.stdout == "delivered to critic of fleet-talk (changed)\n", done.stderr
+    assert send(machine, "critic", "--", "-x").returncode == 0
+    assert send(machine, "critic", "-", text="from\nstandard input\n").returncode == 0
+    (machine.work / "m.txt").write_bytes("from\r\na filé\r\n".encode())
+    assert send(machine, "critic", "--file", "m.txt").returncode == 0
+    heard = [message["text"] for message in machine.messages("critic")]
+    assert heard == [LONG[:3000], "-x", "from\nstandard input", "from\na filé"]
 
 
 def test_twenty_at_once_to_two_seats(machine: Machine) -> None:

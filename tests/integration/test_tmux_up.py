@@ -114,7 +114,7 @@ set-hook -g session-created 'set -g @seen 1'
 """
 
 
-@pytest.mark.parametrize("layout", ["windows", "tiled", "main-vertical"])
+@pytest.mark.parametrize("layout", ["windows", "tiled"])
 @pytest.mark.parametrize("base", [0, 1])
 def test_settings_of_a_user(machine: Machine, base: int, layout: str) -> None:
     (machine.folder / "user" / ".tmux.conf").write_text(
@@ -140,9 +140,7 @@ def test_settings_of_a_user(machine: Machine, base: int, layout: str) -> None:
     assert machine.sessions() == ["mine"]
 
 
-@pytest.mark.parametrize(
-    "name", ["1", "2024", "a.b", "a:b", "größe-漢字", "-x", "@1", "$0", "%1", "=a", "a b;c"]
-)
+@pytest.mark.parametrize("name", ["1", "2024", "a.b:c", "größe-漢字", "-x", "$0 %1=@a;"])
 def test_names(machine: Machine, name: str) -> None:
     machine.tmux("new-session", "-d", "-s", "mine", "sleep 1000")
     machine.tmux("new-session", "-d", "-s", "20245", "sleep 1000")
@@ -174,6 +172,11 @@ def test_inside_a_running_tmux(machine: Machine) -> None:
 
 def test_a_tmux_variable_of_a_server_that_is_gone(machine: Machine) -> None:
     gone = f"{machine.folder}/sock/tmux-{os.getuid()}/default,99999,0"
+    done = machine.fleet("up", str(machine.manifest(role("planner"))), "--wait", "0", TMUX=gone)
+    assert done.returncode == 1
+    assert "hint: TMUX names a server that is gone with its folder: unset TMUX" in done.stderr
+    assert machine.live() == []
+    machine.tmux("-L", "other", "new-session", "-d", "sleep 1000")  # makes the folder of the sockets
     machine.up(machine.manifest(role("planner")), TMUX=gone)
     assert machine.sessions() == ["fleet-talk"]
 
@@ -187,19 +190,7 @@ def test_another_server(machine: Machine) -> None:
     assert machine.fleet("down", "talk").returncode == 0
 
 
-FOLDERS = [
-    "it's here",
-    "a b  c",
-    'say "x"',
-    "$(touch x) `touch y`",
-    "#(touch x)#{pid}",
-    "100%",
-    "--",
-    "ü✓",
-    "a;",
-    "~x",
-    "a␞b",
-]
+FOLDERS = ["it's here", "#(touch x)#{pid}$(touch y)", "a;", '~ü✓␞ "x"', "--100%"]
 
 
 @pytest.mark.parametrize("name", FOLDERS)
@@ -220,6 +211,15 @@ def test_folders_of_any_name_without_a_locale(machine: Machine, name: str) -> No
     assert current == f"{folder}\n"
     assert machine.fleet("ps", cwd=folder).stdout.startswith("fleet-talk  1 seat")
     assert machine.fleet("down", cwd=folder).returncode == 0
+
+
+def test_a_server_that_ends_when_nobody_is_attached(machine: Machine) -> None:
+    (machine.folder / "user" / ".tmux.conf").write_text("set -s exit-unattached on\n")
+    done = machine.fleet("up", str(machine.manifest(THREE)))
+    assert done.returncode == 1
+    assert "warning: this tmux server ends when nobody is attached (exit-unattached on)" in done.stderr
+    assert "the session, or the tmux server, went away" in done.stderr
+    assert machine.live() == []
 
 
 def test_a_newline_in_a_folder_is_refused(machine: Machine) -> None:
@@ -272,9 +272,7 @@ def test_many_seats(machine: Machine) -> None:
     assert len(machine.windows("fleet-talk")) == 51
 
 
-@pytest.mark.parametrize(
-    "layout", ["tiled", "even-horizontal", "even-vertical", "main-horizontal", "main-vertical"]
-)
+@pytest.mark.parametrize("layout", ["tiled", "main-vertical"])
 def test_panes_of_one_window_on_a_small_terminal(machine: Machine, layout: str) -> None:
     many = "".join(role(f"r{number}") for number in range(14))
     machine.up(machine.manifest(many), "--layout", layout)
@@ -477,7 +475,7 @@ def test_a_server_that_does_not_answer(machine: Machine) -> None:
     done = subprocess.run(
         [machine.words()[0], "-c", code], env=machine.env, capture_output=True, text=True, timeout=60
     )
-    assert done.stdout == "tmux did not answer within 0.5 s\n", done.stderr
+    assert done.stdout == "tmux did not answer list-sessions within 0.5 s\n", done.stderr
     assert time.monotonic() - started < 20
 
 
