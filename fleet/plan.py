@@ -228,6 +228,7 @@ def _team(blueprint: Blueprint, name: str, seats: tuple[SeatPlan, ...], run: str
         is_blocking=team.blocking,
         seats=seats,
         concurrency=team.concurrency or blueprint.defaults.concurrency,
+        is_fail_fast=team.fail_fast,
     )
 
 

@@ -451,6 +451,7 @@ class Team(StrictModel):
     turn_timeout: Seconds = DEFAULT_TURN_SECONDS
     blocking: bool = False
     concurrency: Annotated[int, Field(ge=1, le=MAX_MEMBERS)] | None = None
+    fail_fast: bool = False
     group: (
         Annotated[
             bool | str,
