@@ -1,8 +1,9 @@
 """What a file that came with a project could do, and whether the user has seen it and said yes.
 
 A blueprint or an agent that is found by name in a project was written by whoever wrote the project. If it could act
-(a command, arguments, an environment, MCP servers, hooks, approvals given away), the user is shown what and asked
-once; the yes holds for that path with that content and for nothing else. A path on a command line is trusted as given.
+(a command, arguments, an environment, MCP servers, hooks, approvals given away, a file from elsewhere in a prompt), the
+user is shown what and asked once; the yes holds for that path with that content and for nothing else. A path on a
+command line is trusted as given.
 
 Not here: the asking (`fleet.cli.trust`).
 """
@@ -22,11 +23,13 @@ from pathlib import Path
 from typing import Any
 
 from fleet.agents.find import AgentCatalogue
+from fleet.blueprint.beside import path_from
 from fleet.blueprint.find import Found
 from fleet.blueprint.load import Loaded
-from fleet.blueprint.schema import AgentDefinition, Team
+from fleet.blueprint.schema import AgentDefinition, Member, Team
 from fleet.blueprint.starred import starred, starred_variables, starred_words
 from fleet.errors import InvalidFile, Problem, StorageFailed
+from fleet.yaml import printable
 
 __all__ = ["Claim", "TrustStore", "Trusted", "acts_of_agent", "acts_of_blueprint", "claims"]
 
@@ -71,7 +74,7 @@ def claims(found: Found, loaded: Loaded, agents: AgentCatalogue, *, shown: str) 
         acts = tuple(acts_of_blueprint(loaded))
         if acts:
             fingerprint = sha256(loaded.positions.content).hexdigest()
-            needed.append(Claim(found.path.resolve(), shown, fingerprint, acts))
+            needed.append(Claim(found.path.resolve(), printable(shown), fingerprint, acts))
     for name in loaded.agent_documents:
         agent = agents.get(name)
         if agent is None or agent.file is None or not agent.scope.is_project:
@@ -89,7 +92,7 @@ def acts_of_blueprint(loaded: Loaded) -> Iterator[str]:
         if name not in loaded.agent_documents:
             yield from (_line(f"agent {name}: {act}") for act in acts_of_agent(agent))
     for name, team in blueprint.teams.items():
-        yield from (_line(f"team {name}: {act}") for act in _acts_of_team(team))
+        yield from (_line(f"team {name}: {act}") for act in _acts_of_team(team, loaded.folder))
 
 
 def acts_of_agent(agent: AgentDefinition) -> Iterator[str]:
@@ -105,14 +108,19 @@ def acts_of_agent(agent: AgentDefinition) -> Iterator[str]:
         yield _line(f"runs hooks: {_named(agent.hooks)}")
 
 
-def _acts_of_team(team: Team) -> Iterator[str]:
+def _acts_of_team(team: Team, folder: Path) -> Iterator[str]:
     yield from _common((), {}, team.approvals)
     for member in team.members:
-        yield from (f"member {member.name or member.agent}: {act}" for act in _of_member(member))
+        yield from (f"member {member.name or member.agent}: {act}" for act in _acts_of_member(member, folder))
 
 
-def _of_member(member: Any) -> Iterator[str]:
-    return _common(member.args, member.env, member.approvals)
+def _acts_of_member(member: Member, folder: Path) -> Iterator[str]:
+    yield from _common(member.args, member.env, member.approvals)
+    if member.brief_path is not None:
+        path = path_from(member.brief_path, folder)
+        # Named folders lie two levels below the project: `.fleet/blueprints`, `.orphus/fleets`.
+        if not path.resolve().is_relative_to(folder.parent.parent.resolve()):
+            yield f"reads {path}, which is not the project's, into a prompt"
 
 
 def _common(args: tuple[str, ...], env: Mapping[str, str], approvals: str | None) -> Iterator[str]:

@@ -16,6 +16,7 @@ from fleet.agents.definition import AgentFile, read_agent
 from fleet.blueprint.load import Loaded
 from fleet.blueprint.places import Places, Scope
 from fleet.errors import InvalidFile, Problem
+from fleet.yaml import printable
 
 __all__ = ["AgentCatalogue", "FoundAgent", "agent_file_names", "read_agents", "with_agents"]
 
@@ -139,7 +140,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _read(scope: Scope, path: Path, places: Places) -> FoundAgent | None:
-    shown = places.shown(path)
+    shown = printable(places.shown(path))
     try:
         file = read_agent(path, shown=shown)
     except InvalidFile as error:

@@ -7,7 +7,7 @@ order: the project's ``.fleet/skills``, ``.agents/skills`` and ``.claude/skills`
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fleet.blueprint.schema import AgentDefinition, Member, Team
     from fleet.yaml import KeyPath
 
-__all__ = ["Skill", "find_skills", "skill_names"]
+__all__ = ["Skill", "find_skills", "skill_names", "skills_text"]
 
 #: What a folder may be called; a name with a slash would lead elsewhere.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -38,6 +38,15 @@ class Skill:
     name: str
     path: Path  #: of its ``SKILL.md``, absolute
     description: str  #: one line of at most 200 characters; ``""`` for none
+
+
+def skills_text(skills: Iterable[Skill]) -> str:
+    """What a prompt says of skills, each on a line; ``""`` for none."""
+    lines = [
+        f"- {skill.name}: {skill.path}{f' ({skill.description})' if skill.description else ''}"
+        for skill in skills
+    ]
+    return "\n".join(["Read the file of a skill before you do what it is for:", *lines]) if lines else ""
 
 
 def skill_names(team: Team, member: Member, agent: AgentDefinition | None) -> tuple[str, ...]:

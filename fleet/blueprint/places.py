@@ -1,14 +1,17 @@
 """Where the files of a project and of a user lie: every folder that is looked through, nearest first.
 
 A project is the folder a command was started in and those above it, up to the root of its repository; outside a
-repository it is that folder alone. The user's own folder (``FLEET_HOME``) is never a project's, wherever it lies.
+repository it is that folder alone. A folder of somebody else, or one that everybody may write, ends the way up: what
+lies there was put there by strangers. The user's own folder (``FLEET_HOME``) is never a project's, wherever it lies.
 """
 
 from __future__ import annotations
 
-import os.path
+import os
+import stat
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import takewhile
 from pathlib import Path
 
 __all__ = ["Places", "Scope"]
@@ -43,7 +46,7 @@ class Places:
     def around(cls, folder: Path, *, home: Path) -> Places:
         """Look from ``folder`` upwards for the root of a repository."""
         start = folder.absolute()
-        above = [start, *start.parents][:_MAX_LEVELS]
+        above = [start, *takewhile(_is_ours, start.parents)][:_MAX_LEVELS]
         # Path.exists raises where a folder above may not be looked into.
         root = next((level for level in above if os.path.exists(level / ".git")), start)  # noqa: PTH110 - see above
         return cls(tuple(above[: above.index(root) + 1]), home.absolute())
@@ -61,3 +64,13 @@ class Places:
     def shown(self, path: Path) -> str:
         """``path`` as people would write it here: relative to where they are, if it lies below."""
         return str(path.relative_to(self.levels[0]) if path.is_relative_to(self.levels[0]) else path)
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether a folder belongs to this user, or anybody's for root, and not everybody may write it."""
+    try:
+        status = folder.stat()
+    except OSError:
+        return False
+    is_own = os.geteuid() in (status.st_uid, 0)
+    return is_own and not status.st_mode & stat.S_IWOTH

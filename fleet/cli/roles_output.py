@@ -104,7 +104,13 @@ def fan_out_of(request: Request) -> tuple[FanOut, tuple[str, ...]]:
     found = found or Found(path.name, Scope.PATH, path)
     opened = open_document(document, found, settings, is_task_needed=request.task is None)
     require_trust(opened, settings, may_ask=request.may_ask)
-    fan_out = from_blueprint(opened.loaded, binary=request.binary, layout=request.layout, task=request.task)
+    fan_out = from_blueprint(
+        opened.loaded,
+        binary=request.binary,
+        layout=request.layout,
+        task=request.task,
+        skills=opened.skills,
+    )
     return fan_out, opened.warnings
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from fleet.agents.skills import Skill
     from fleet.blueprint.load import Loaded
     from fleet.blueprint.schema import Budgets as BlueprintBudgets
     from fleet.blueprint.seats import Seat
@@ -169,11 +170,16 @@ def from_manifest(
 
 
 def from_blueprint(
-    loaded: Loaded, *, binary: str | None, layout: str | None, task: str | None = None
+    loaded: Loaded,
+    *,
+    binary: str | None,
+    layout: str | None,
+    task: str | None = None,
+    skills: Mapping[str, Skill] | None = None,
 ) -> FanOut:
     """Give the launches of every team of a blueprint, each seat named as a run names it.
 
-    ``task`` stands over the blueprint's own.
+    ``task`` stands over the blueprint's own; ``skills`` are those that were found.
 
     Raises:
         InvalidFile: briefs that cannot be read, or are too long for a command line; all of them.
@@ -184,7 +190,7 @@ def from_blueprint(
     windows: list[Window] = []
     for team_name in blueprint.order:
         team = blueprint.teams[team_name]
-        launches = _of_team(loaded, team_name, texts, binary, task)
+        launches = _of_team(loaded, team_name, texts, binary, task, skills or {})
         windows += _windows(team_name, layout or team.layout, launches)
     texts.check(loaded.problem)
     if len(blueprint.teams) > 1:  # the same agent may sit in several teams
@@ -204,16 +210,27 @@ def from_blueprint(
 
 
 def _of_team(
-    loaded: Loaded, team: str, texts: _Texts, binary: str | None, task: str | None
+    loaded: Loaded,
+    team: str,
+    texts: _Texts,
+    binary: str | None,
+    task: str | None,
+    skills: Mapping[str, Skill],
 ) -> tuple[Launch, ...]:
     from fleet.blueprint.seats import seats_of  # a manifest should not pay for it
 
     seats = seats_of(loaded.blueprint.teams[team])
-    return tuple(_of_seat(loaded, team, seat, texts, binary, task) for seat in seats)
+    return tuple(_of_seat(loaded, team, seat, texts, binary, task, skills) for seat in seats)
 
 
 def _of_seat(
-    loaded: Loaded, team_name: str, seat: Seat, texts: _Texts, binary: str | None, task: str | None
+    loaded: Loaded,
+    team_name: str,
+    seat: Seat,
+    texts: _Texts,
+    binary: str | None,
+    task: str | None,
+    skills: Mapping[str, Skill],
 ) -> Launch:
     blueprint, member = loaded.blueprint, seat.member
     agent = blueprint.agents.get(seat.agent)
@@ -233,6 +250,12 @@ def _of_seat(
     if agent and agent.prompt:
         brief = f"{agent.prompt}\n\n{brief}".strip()
         path = None
+    if skills:
+        from fleet.agents.skills import skill_names, skills_text  # a manifest should not pay for it
+
+        names = skill_names(blueprint.teams[team_name], member, agent)
+        told = skills_text(skills[name] for name in names if name in skills)
+        brief, path = (f"{brief}\n\n{told}".strip(), None) if told else (brief, path)
     provider = provider_of(model)
     bare = model.partition("/")[2] if model and provider else model
     if binary:

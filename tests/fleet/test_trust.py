@@ -93,6 +93,26 @@ def test_the_users_own_and_a_path_are_trusted(
     assert [claim.shown for claim in needed(places, word)] == [".fleet/agents/shared.md"]
 
 
+def test_a_brief_from_elsewhere_is_an_act(places: Places, tmp_path: Path) -> None:
+    (tmp_path / "secret.txt").write_text("x")
+    (tmp_path / "project/inside.md").write_text("x")
+    (tmp_path / "project/link.md").symlink_to(tmp_path / "secret.txt")
+    text = (
+        "name: n\ndescription: d\nteams: {t: {mode: deliberate, members: [{agent: critic, briefPath: %s}]}}\n"
+    )
+    path = tmp_path / "project/.fleet/blueprints/b.yaml"
+    for written, is_asked in (
+        ("../../inside.md", False),
+        ("../../../secret.txt", True),
+        (str(tmp_path / "secret.txt"), True),
+        ("../../link.md", True),
+    ):
+        path.write_text(text % written)
+        acts = [act for found in needed(places, "b") for act in found.acts]
+        assert bool(acts) == is_asked
+        assert not acts or acts[0].startswith("team t: member critic: reads ")
+
+
 def test_the_other_dialects_folder_is_the_projects_too(places: Places, tmp_path: Path) -> None:
     folder = tmp_path / "project/.orphus/fleets"
     folder.mkdir(parents=True)

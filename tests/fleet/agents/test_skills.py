@@ -10,6 +10,7 @@ from fleet.agents.skills import find_skills
 from fleet.blueprint.load import Loaded, load_blueprint
 from fleet.blueprint.places import Places
 from fleet.plan import PlanOptions, plan_seats
+from fleet.roles.launch import from_blueprint
 from fleet.settings import resolve
 
 FOLDERS = ("project/.fleet/skills", "project/.agents/skills", "project/.claude/skills", "home/skills")
@@ -77,6 +78,19 @@ def test_what_each_seat_may_use(places: Places, tmp_path: Path) -> None:
     seated = plan_seats(loaded, settings, PlanOptions(), briefs={}, skills=found)
     names = [[skill.name for skill in seat.skills] for team in seated.values() for seat in team]
     assert names == [["two", "one"], ["two"], ["three"], []]
+
+
+def test_a_seat_on_a_screen_is_told_of_its_skills_too(places: Places, tmp_path: Path) -> None:
+    path = skill(tmp_path / "project/.fleet/skills", "tdd")
+    loaded = blueprint(
+        tmp_path,
+        "teams: {t: {mode: deliberate, members: [{agent: a, brief: Mine., skills: [tdd]}, {agent: b}]}}",
+    )
+    found, _ = find_skills(loaded, places)
+    one, other = from_blueprint(loaded, binary=None, layout=None, skills=found).launches
+    read = "Read the file of a skill before you do what it is for:"
+    assert one.brief == f"Mine.\n\n{read}\n- tdd: {path} (Tests first.)"
+    assert other.brief == ""
 
 
 def test_a_skill_that_says_nothing_of_itself_is_named_all_the_same(places: Places, tmp_path: Path) -> None:

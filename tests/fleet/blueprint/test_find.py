@@ -74,6 +74,17 @@ def test_every_place_of_a_project_goes_before_the_next(tmp_path: Path) -> None:
         (folder / "mine.yaml").unlink()
 
 
+def test_in_one_folder_the_more_telling_ending_goes_first(tmp_path: Path) -> None:
+    folder = tmp_path / "home/blueprints"
+    folder.mkdir(parents=True)
+    endings = [".fleet.yaml", ".fleet.yml", ".yaml", ".yml"]
+    for ending in (endings[2], endings[0], endings[3], endings[1]):
+        (folder / f"mine{ending}").write_text("")
+        (folder / f"another{ending}").write_text("")
+    found = [entry.path.name for entry in all_blueprints(Places.around(tmp_path, home=tmp_path / "home"))]
+    assert found[:8] == [f"{name}{ending}" for name in ("another", "mine") for ending in endings]
+
+
 suffixes = st.sampled_from([".fleet.yaml", ".fleet.yml", ".yaml", ".yml"])
 words = st.text("ab.-", min_size=1, max_size=6).filter(lambda word: word not in (".", ".."))
 scopes = st.sampled_from(["project/.fleet/blueprints", "home/blueprints", "project/.orphus/fleets"])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+
+import pytest
 
 from fleet.blueprint.places import Places, Scope
 
@@ -27,6 +30,26 @@ def test_outside_a_repository_it_is_one_folder(tmp_path: Path) -> None:
     # Whatever lies above the temporary folder of this machine is not ours to know.
     assert places.levels[0] == tmp_path / "a"
     assert places.levels[-1] == tmp_path / "a" or (places.levels[-1] / ".git").exists()
+
+
+def test_a_folder_that_everybody_may_write_ends_the_way_up(tmp_path: Path) -> None:
+    (tmp_path / "shared/.git").mkdir(parents=True)
+    (tmp_path / "shared/mine/src").mkdir(parents=True)
+    start, home = tmp_path / "shared/mine/src", tmp_path / "home"
+    assert len(Places.around(start, home=home).levels) == 3
+    (tmp_path / "shared").chmod(0o1777)
+    assert Places.around(start, home=home).levels == (start,)
+    (tmp_path / "shared/mine/.git").mkdir()
+    assert Places.around(start, home=home).levels == (start, start.parent)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_a_folder_of_somebody_else_ends_the_way_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "theirs/.git").mkdir(parents=True)
+    (tmp_path / "theirs/mine").mkdir()
+    os.chown(tmp_path / "theirs", 12345, -1)
+    monkeypatch.setattr(os, "geteuid", lambda: 54321)
+    assert len(Places.around(tmp_path / "theirs/mine", home=tmp_path / "home").levels) == 1
 
 
 def test_the_users_own_folder_is_no_projects(tmp_path: Path) -> None:

@@ -131,6 +131,15 @@ def test_nothing_takes_long_or_gives_much(source: str) -> None:
     assert len(caught.value.text) < 300
 
 
+@pytest.mark.parametrize(
+    "source", ["{{ 'x' * 3 }}", "{{ 3 * 'x' }}", "{{ '%s' % 3 }}", "{{ 'a' + 1 }}", "{{ [1] + [2] }}"]
+)
+def test_operators_never_make_texts_longer(source: str) -> None:
+    with pytest.raises(Broken, match=r"^[*%+] takes numbers$"):
+        render(source, {})
+    assert render("{{ 'a' + 'b' }}", {}) == "ab"
+
+
 def test_the_names_that_are_asked_for() -> None:
     source = (
         "{{ a }}{% if b is defined %}{% endif %}{% for i in range(n) %}{{ i }}{{ loop.index }}{% endfor %}"
