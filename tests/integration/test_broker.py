@@ -661,6 +661,19 @@ def test_a_signal_ends_it_at_once_and_leaves_nothing(home: Path, number: int) ->
         assert sorted(path.name for path in (home / "roundtable").iterdir()) == ["broker.lock"]
 
 
+def test_told_to_end_it_waits_a_moment_for_who_does_not_read_and_no_longer(home: Path) -> None:
+    path = home / "roundtable" / "broker.sock"
+    with broker_process(home, grace=600) as process, Raw(path, "slow") as slow, Raw(path, "ann") as ann:
+        slow.ask("join", room="a")
+        slow.ask("post", room="a", text="x" * 6_000_000)
+        slow.send("fetch", room="a", afterSeq=0)
+        # Answered in the same turn or after it, so the reply to the other is on its way now.
+        ann.ask("rooms")
+        process.send_signal(signal.SIGTERM)
+        assert ann.is_closed()
+        assert process.wait(SECONDS) == 0
+
+
 def test_it_ends_when_nobody_has_been_there_for_its_grace(home: Path) -> None:
     path = home / "roundtable" / "broker.sock"
     with broker_process(home, grace=1.0) as process:
