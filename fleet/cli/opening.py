@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fleet.blueprint.find import Found, look_up
-from fleet.blueprint.places import Places
+from fleet.blueprint.find import Found, all_blueprints, look_up
+from fleet.blueprint.places import Places, Scope
+from fleet.errors import InvalidFile
 from fleet.yaml import read
 
 if TYPE_CHECKING:
@@ -57,14 +58,34 @@ def open_blueprint(
         UsageProblem: there is none, or a variable is not one of its own.
         InvalidFile: with every problem at once.
     """
-    found = look_up(word, places_of(settings))
-    return open_document(
-        read(found.path, what="blueprint"),
-        found,
-        settings,
-        variables=variables,
-        is_task_needed=is_task_needed,
-        is_lenient=is_lenient,
+    places = places_of(settings)
+    found = look_up(word, places)
+    try:
+        return open_document(
+            read(found.path, what="blueprint"),
+            found,
+            settings,
+            variables=variables,
+            is_task_needed=is_task_needed,
+            is_lenient=is_lenient,
+        )
+    except InvalidFile as error:
+        # A broken file is never passed over for another team's; but there may be one.
+        error.hint = error.hint or _another(found, places)
+        raise
+
+
+def _another(found: Found, places: Places) -> str | None:
+    """Where the next file of the same name lies, if a name was meant and there is one."""
+    if found.scope is Scope.PATH:
+        return None
+    others = [
+        other for other in all_blueprints(places) if other.name == found.name and other.path != found.path
+    ]
+    return (
+        f"another {found.name} ({others[0].scope}) can be named by its path: {others[0].path}"
+        if others
+        else None
     )
 
 

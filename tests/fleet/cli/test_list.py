@@ -49,6 +49,8 @@ def test_a_broken_file_is_told_and_hides_nothing(call: Call, place: Path) -> Non
     # A run of that name is never silently another team's.
     run = call("run", "design", "x", "--dry-run")
     assert (run.code, "description — a required key is missing" in run.err) == (2, True)
+    hint = f"hint: another design (bundled) can be named by its path: {bundled()['design']}\n"
+    assert run.err.endswith(hint)
 
 
 def test_what_is_listed_cannot_act_on_a_terminal(call: Call, place: Path) -> None:
