@@ -245,6 +245,8 @@ def test_a_script_that_is_stopped_half_way(
     tmux.unlink()
     tmux.write_text(HANGING.format(tmux=quote(real)))
     tmux.chmod(0o755)
+    # A signal that is ignored here, as in a job in the background, is ignored by every child.
+    handler = signal.signal(number, lambda *_: None)
     running = subprocess.Popen(
         ["sh", str(script)],
         env=terminal.env,
@@ -253,6 +255,7 @@ def test_a_script_that_is_stopped_half_way(
         text=True,
         start_new_session=True,
     )
+    signal.signal(number, handler)
     try:
         wait_for((terminal.folder / "records" / "hangs").exists, "the second invocation of tmux")
         assert terminal.tmux("list-sessions", "-F", "#{session_name}").splitlines() == [
