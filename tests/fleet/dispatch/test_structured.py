@@ -61,6 +61,11 @@ def test_a_reference_within_the_schema_works_and_one_to_nowhere_is_a_mismatch() 
     assert isinstance(value_of("7", {"$ref": "#/$defs/none"}), Mismatch)
 
 
+def test_nothing_is_fetched() -> None:
+    """Without a registry of its own jsonschema would ask the address, and warn."""
+    assert isinstance(value_of("7", {"$ref": "http://127.0.0.1:9/x.json"}), Mismatch)
+
+
 @given(st.text(max_size=300))
 def test_no_answer_breaks_it(answer: str) -> None:
     value_of(answer, ITEMS)

@@ -88,8 +88,9 @@ def test_failures_alone_over_the_budget() -> None:
 def test_failures_go_before_the_whole_of_others() -> None:
     results = [result(number, "x" * 5000) for number in range(1, 40)]
     results += [result(number, "no", standing=Standing.FAILED, reason="exit 1") for number in range(40, 46)]
-    text = text_of(results)
-    assert all(f"worker-{number} FAILED" in text for number in range(40, 46))
+    returned = return_many(results, place=PLACE, index=INDEX)
+    assert all(f"worker-{number} FAILED" in returned.text for number in range(40, 46))
+    assert returned.verbatim >= 6  # all failures whole, since they fit
 
 
 def test_what_a_member_writes_cannot_pass_for_a_line_of_ours() -> None:
