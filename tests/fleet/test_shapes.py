@@ -59,4 +59,4 @@ async def test_a_chain(settings: Settings, tmp_path: Path) -> None:
 async def test_what_cannot_be_is_raised_before_anything_starts(settings: Settings, tmp_path: Path) -> None:
     with pytest.raises(UsageProblem, match="unknown agent"):
         await parallel(["x"], settings, agent="nobody")
-    assert not (tmp_path / ".fleet").exists() 
+    assert not (tmp_path / ".fleet").exists()
