@@ -274,6 +274,36 @@ def test_a_script_that_is_stopped_half_way(
     assert state(terminal) == before
 
 
+#: In place of tmux: somebody ends the session before the second invocation reaches the server.
+ENDING = """\
+#!/bin/sh
+case "$2" in
+    new-window|split-window) {tmux} kill-session -t '=fleet-talk' ;;
+esac
+exec {tmux} "$@"
+"""
+
+
+def test_a_session_that_is_ended_half_way(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left to do is not done to a session whose name begins alike."""
+    a_user(terminal)
+    terminal.tmux("new-session", "-d", "-s", "fleet-talk-too", "-n", "w", "sleep 1000")
+    before = state(terminal)
+    monkeypatch.setattr("fleet.roles.tmux._MAX_INVOCATION", 500)
+    script = terminal.script(manifest(terminal, THREE))
+    tmux = terminal.folder / "bin" / "tmux"
+    real = str(tmux.readlink())
+    tmux.unlink()
+    tmux.write_text(ENDING.format(tmux=quote(real)))
+    tmux.chmod(0o755)
+    done = terminal.run(script)
+    assert done.returncode == 1
+    assert "the fan-out failed; what it had made is removed" in done.stderr
+    assert terminal.panes("fleet-talk-too") == ["w"]
+    assert terminal.leftovers() == []
+    assert state(terminal) == before
+
+
 @pytest.mark.parametrize("is_running", [False, True])
 def test_two_launches_at_once(terminal: Terminal, is_running: bool) -> None:
     """One of them makes the session; the other says so and takes nothing away but what is its own."""
