@@ -88,6 +88,10 @@ def test_the_users_own_and_a_path_are_trusted(
     path.write_text(TEXT)
     word = "b" if "home" in where else str(path)
     assert needed(places, word) == ()
+    own = tmp_path / "home/agents/shared.md"
+    own.parent.mkdir(parents=True)
+    own.write_text(SHARED)
+    assert needed(places, word) == ()
     # An agent that comes with the project is asked about all the same.
     (tmp_path / "project/.fleet/agents/shared.md").write_text(SHARED)
     assert [claim.shown for claim in needed(places, word)] == [".fleet/agents/shared.md"]

@@ -52,6 +52,7 @@ def test_a_missing_one_says_where_it_was_looked_for(places: Places, tmp_path: Pa
         "teams:\n  t:\n    mode: deliberate\n    members:\n"
         "      - {agent: a}\n      - {agent: b}\n      - {agent: c, skills: [tdd, ../x]}\n",
     )
+    skill(tmp_path / "project/.fleet", "x")  # there, and no skill of that name
     _, missing = find_skills(loaded, places)
     assert [(problem.key, problem.text.split(":")[0]) for problem in missing] == [
         ("agents.a.skills", "no skill 'own'"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleet.blueprint.explain import check
@@ -78,6 +78,7 @@ def dotted(path: Path) -> str:
 @pytest.mark.parametrize(
     ("path", "least", "most"), WHOLE, ids=lambda value: dotted(value) if isinstance(value, tuple) else ""
 )
+@settings(max_examples=40)  # half of them lie on an edge
 @given(data=st.data())
 def test_whole_numbers(path: Path, least: int, most: int | None, data: st.DataObject) -> None:
     edges = [least - 1, least, *([most, most + 1] if most is not None else [10**12])]
@@ -99,6 +100,7 @@ def test_what_is_no_whole_number(path: Path, least: int, most: int | None, value
 @pytest.mark.parametrize(
     ("path", "longest"), NAMES, ids=lambda value: dotted(value) if isinstance(value, tuple) else ""
 )
+@settings(max_examples=40)  # half of them lie on an edge
 @given(data=st.data())
 def test_names(path: Path, longest: int, data: st.DataObject) -> None:
     first = "nabcXYZ019"
