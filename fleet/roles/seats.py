@@ -35,7 +35,6 @@ _HEAD = """\
 # The empty line first: tmux scrolls a dead pane up by one.
 stay() { printf '%s\\n' '' "$@"; sleep 1; exit 127; }
 has() { command -v "$1" >/dev/null 2>&1; }
-unset CDPATH
 here=${0%/*} path= home=
 # Read by the shell itself: with many panes at once every process more is felt.
 [ ! -r "$here/path" ] || IFS= read -r path <"$here/path"

@@ -67,11 +67,20 @@ if tmux -u has-session -t "=$session" 2>/dev/null; then
 fi
 """
 
+#: A server that was started anew counts its sessions from the beginning.
+_OURS = """\
+know() { sid=${ids%% *} mark=${ids#* }; mark=${mark% *}; }
+is_there() {
+    [ "$(tmux -u display-message -p -t "$sid:" '#{pid} #{session_created}' 2>/dev/null)" = "$mark" ]
+}
+"""
+
 _UNDO = """\
 undo() {
     status=$?
     trap - EXIT HUP INT TERM
-    case $ids in '$'*) tmux -u kill-session -t "${ids%% *}" 2>/dev/null || : ;; esac
+    know
+    case $sid in '$'*) ! is_there || tmux -u kill-session -t "$sid" || : ;; esac
     rm -rf "$dir"
     say "the fan-out failed; what it had made is removed"
     exit "$status"
@@ -84,7 +93,7 @@ trap 'exit 143' TERM
 
 #: Inside tmux somebody is attached.
 _MADE = """\
-sid=${ids%% *}
+know
 case ${ids##* }${TMUX:-} in
     1 | on)
         say 'this tmux has the option exit-unattached: it ends when nobody is attached'
@@ -98,13 +107,11 @@ _TAIL = f"""\
 trap - EXIT HUP INT TERM
 
 # The folder goes when the session ends.
-mark=${{ids#* }}
-mark=${{mark% *}}
 (
     trap '' HUP
     while
         sleep {_WATCH_SECONDS}
-        [ "$(tmux -u display-message -p -t "$sid:" '#{{pid}} #{{session_created}}')" = "$mark" ]
+        is_there
     do :; done
     rm -rf "$dir"
 ) >/dev/null 2>&1 </dev/null &
@@ -123,6 +130,7 @@ def render(fan_out: FanOut, *, session: str, replace: bool = False) -> str:
             _REPLACE if replace else "",
             "\nids=\n",
             MAKE_FOLDER,
+            _OURS,
             _UNDO,
             _REFUSED,
             folder_lines(folder_files(launches)),

@@ -304,6 +304,25 @@ def test_a_session_that_is_ended_half_way(terminal: Terminal, monkeypatch: pytes
     assert state(terminal) == before
 
 
+def test_a_server_that_is_started_anew_half_way(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its first session has the number of ours."""
+    monkeypatch.setattr("fleet.roles.tmux._MAX_INVOCATION", 500)
+    script = terminal.script(manifest(terminal, THREE))
+    tmux = terminal.folder / "bin" / "tmux"
+    real = str(tmux.readlink())
+    tmux.unlink()
+    text = ENDING.replace(
+        "kill-session -t '=fleet-talk'", "kill-server; {tmux} new-session -d -s mine 'sleep 1000'"
+    )
+    tmux.write_text(text.format(tmux=quote(real)))
+    tmux.chmod(0o755)
+    done = terminal.run(script)
+    assert done.returncode == 1
+    assert "the fan-out failed; what it had made is removed" in done.stderr
+    assert terminal.tmux("list-sessions", "-F", "#{session_id} #{session_name}") == "$0 mine\n"
+    assert terminal.leftovers() == []
+
+
 @pytest.mark.parametrize("is_running", [False, True])
 def test_two_launches_at_once(terminal: Terminal, is_running: bool) -> None:
     """One of them makes the session; the other says so and takes nothing away but what is its own."""
