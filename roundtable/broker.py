@@ -12,7 +12,6 @@ Not here: what a connection has not read (``connection``), what a room does (``r
 
 from __future__ import annotations
 
-import errno
 import itertools
 import logging
 import os
@@ -55,9 +54,6 @@ _ACCEPTED_PER_TURN = 64
 
 #: Without a free descriptor nobody is let in for this long.
 _FULL_SECONDS = 1.0
-
-#: What ``accept`` says then.
-_FULL = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 #: A request larger than this leaves its reply no room for the frame around the same text.
 _MAX_REQUEST_BYTES = wire.MAX_FRAME_BYTES - 2048
@@ -215,20 +211,25 @@ class Broker:
                 end, _address = listener.accept()
             except BlockingIOError:
                 return
-            except OSError as problem:
-                if problem.errno in _FULL:
-                    _log.warning("cannot take a connection: %s", problem.strerror)
-                    self.turns.forget(listener)
-                    self._full.add(listener)
-                # Otherwise it is the connection that failed: who made it has gone already.
+            except ConnectionAbortedError:  # who made it has gone already
+                continue
+            except OSError as problem:  # no free descriptor, no memory: asking at once again would only spin
+                _log.warning("cannot take a connection: %s", problem.strerror)
+                self.turns.forget(listener)
+                self._full.add(listener)
                 return
-            self._let_in(Connection(self, end))
+            try:
+                self._let_in(Connection(self, end))
+            except OSError as problem:
+                _log.warning("lost a connection as it came: %s", problem.strerror)
+                end.close()
 
     def _let_in(self, connection: Connection) -> None:
+        is_ours = connection.is_of_this_user
         self._idle_end = None
         self._connections.add(connection)
         connection.watch()
-        if not connection.is_of_this_user:
+        if not is_ours:
             _log.warning("closed a connection of another user")
             connection.close()
         elif len(self._connections) > self._limits.connections:

@@ -218,10 +218,19 @@ class Connection:
         self._desk.disconnected(self)
 
     def _ready(self, events: int) -> None:
-        if events & EVENT_WRITE and not self._is_gone:
-            self._go_on_writing()
-        if events & EVENT_READ and not self._is_finished:
-            self._read()
+        try:
+            if events & EVENT_WRITE and not self._is_gone:
+                self._go_on_writing()
+            if events & EVENT_READ and not self._is_finished:
+                self._read()
+        except WireProblem as problem:
+            _log.warning("closed a connection: %s", problem)
+            self._desk.settle()
+            self.finish()
+        except Exception:  # one request must not end the service of the others
+            _log.exception("Failed to handle roundtable message; closed its connection")
+            self._desk.settle()
+            self.finish()
 
     def _read(self) -> None:
         buffer = self._desk.buffer
@@ -235,20 +244,11 @@ class Connection:
         if not size:
             self.finish()
             return
-        try:
-            answer = self._desk.answer
-            for body in self._frames.feed(buffer[:size]):
-                answer(self, body)
-                if self._is_finished:
-                    return
-        except WireProblem as problem:
-            _log.warning("closed a connection: %s", problem)
-            self._desk.settle()
-            self.finish()
-        except Exception:  # one request must not end the service of the others
-            _log.exception("Failed to handle roundtable message; closed its connection")
-            self._desk.settle()
-            self.finish()
+        answer = self._desk.answer
+        for body in self._frames.feed(buffer[:size]):
+            answer(self, body)
+            if self._is_finished:
+                return
 
     def _go_on_writing(self) -> None:
         pieces, size = self._unsent, self._unsent_bytes
