@@ -18,10 +18,10 @@ from fleet.roles.shell import FOLDER_BYTES, MAKE_FOLDER, here, quote, readable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fleet.roles.launch import FanOut, Launch
+    from fleet.roles.launch import FanOut
     from fleet.roles.panes import Command
 
-__all__ = ["color_of", "folder_lines", "render", "safe_session_name", "screen_size", "seats_file"]
+__all__ = ["color_of", "folder_lines", "render", "safe_session_name", "screen_size"]
 
 #: Bytes of one tmux invocation as written here; the folder's path, unknown yet, is added when the script runs.
 _MAX_INVOCATION = 15_000
@@ -146,11 +146,6 @@ def folder_lines(files: dict[str, str]) -> str:
     kept = {START: "$PWD", PATH: "$PATH", HOME: "${FLEET_HOME:-}"}
     lines = [f'printf \'%s/\' "{value}" >"$dir/{name}"\n' for name, value in kept.items()]
     return "".join([*lines, *(here(name, text) for name, text in files.items())])
-
-
-def seats_file(launches: tuple[Launch, ...]) -> str:
-    """What ``sh FILE N`` runs to seat launch N, counted from 1; beside it lies ``start``, the folder it began in."""
-    return folder_files(launches)["seats"]
 
 
 def _invocations(fan_out: FanOut, session: str) -> Iterator[str]:
