@@ -6,9 +6,9 @@ others wait at a lock, which the kernel lets go of when its holder dies.
 
 What counts as delivered, in this order:
 
-1. tmux took the paste, and something of it can be *seen*: the end of the text is on the screen where it was not, or at
-   least the screen has *changed* (a program may show ``[Pasted text]`` instead). Only then is Enter pressed: a program
-   that shows nothing of it may be asking something else, which Enter would answer.
+1. tmux took the paste, and it can be seen: the end of the text is on the screen where it was not (*shown*), or the
+   ``[Pasted …]`` that agent CLIs put in its place (*folded*); of a long text it will do that the screen has *changed*.
+   Only then is Enter pressed: a program that shows nothing of it may be asking something that Enter would answer.
 2. After Enter the screen has changed again, and the pane's terminal holds nothing that the program has not read.
 
 What is not known: whether the program has understood it. While a program draws by itself, *changed* says little.
@@ -63,6 +63,12 @@ _SETTLE_SECONDS = 0.2
 _PROBE_CHARS = 24
 _WHOLE_CHARS = 300
 
+#: What Claude Code, Codex, Gemini CLI and OpenCode show for a long paste begins like this, blanks left out.
+_FOLD = "[Pasted"
+
+#: A line up to this long is shown by all of them as it is.
+_SHORT_CHARS = 150
+
 #: What terminals of a line-reading program keep of one line, its end included: N_TTY_BUF_SIZE of Linux, MAX_CANON.
 _LINE_BYTES = 4096 if sys.platform.startswith("linux") else 1024
 
@@ -82,6 +88,7 @@ class Evidence(Enum):
     """What could be seen of a text before Enter was pressed."""
 
     SHOWN = "shown"  #: its end stands on the screen
+    FOLDED = "folded"  #: a word that stands for a paste does
     CHANGED = "changed"  #: the screen has changed
 
 
@@ -136,18 +143,18 @@ def deliver(
     *,
     folder: Path,
     wait_seconds: float = WAIT_SECONDS,
-    is_shown_needed: bool = False,
+    is_seen_needed: bool = False,
 ) -> Receipt:
     """Deliver ``text``, which has gone through `checked`, to the program in ``pane``.
 
-    ``folder`` is the team's. With ``is_shown_needed`` Enter is pressed only if the text itself is seen.
+    ``folder`` is the team's. With ``is_seen_needed`` a change of the screen alone will not do, however long the text.
 
     Raises:
         NotDelivered: with the reason; its text says whether Enter was pressed.
         TmuxFailed: the server went away.
     """
     with _turn(folder, pane):
-        return _Delivery(tmux, pane, text, wait_seconds).run(folder, is_shown_needed=is_shown_needed)
+        return _Delivery(tmux, pane, text, wait_seconds).run(folder, is_seen_needed=is_seen_needed)
 
 
 class _Delivery:
@@ -162,7 +169,7 @@ class _Delivery:
         #: The whole of a short text beside its end: an end that many texts share may scroll away as it comes.
         self._probes = tuple({bare[-_PROBE_CHARS:], bare[-_WHOLE_CHARS:]} - {""})
 
-    def run(self, folder: Path, *, is_shown_needed: bool) -> Receipt:
+    def run(self, folder: Path, *, is_seen_needed: bool) -> Receipt:
         before = self._look()
         self._check(before)
         is_by_lines = _reads_by_lines(before.tty)
@@ -174,7 +181,7 @@ class _Delivery:
                 hint="write the text to a file and send its path",
             )
         self._paste(folder)
-        evidence = self._wait_until_seen(before, is_shown_needed=is_shown_needed)
+        evidence = self._wait_until_seen(before, is_seen_needed=is_seen_needed)
         time.sleep(_SETTLE_SECONDS)
         entered = self._look()
         self._tmux.run("send-keys", "-t", self._pane.id, "Enter")
@@ -219,19 +226,21 @@ class _Delivery:
         finally:
             path.unlink(missing_ok=True)
 
-    def _wait_until_seen(self, before: _Seen, *, is_shown_needed: bool) -> Evidence:
-        """Wait for the text itself; after a while the screen's having changed will do."""
+    def _wait_until_seen(self, before: _Seen, *, is_seen_needed: bool) -> Evidence:
+        """Wait for the text itself; after a while a long one will do with a screen that has changed."""
         start = time.monotonic()
-        old = [before.text.count(probe) for probe in self._probes]
+        is_short = "\n" not in self._text and len(self._text) <= _SHORT_CHARS
+        may_only_change = not (is_seen_needed or (is_short and self._probes))
         while True:
             seen = self._look()
             if seen.is_dead:
                 raise self._problem("its program has ended while it was given the text", hint=_RESTART)
-            if any(seen.text.count(probe) > count for probe, count in zip(self._probes, old, strict=True)):
+            if any(_has_more(probe, seen, before) for probe in self._probes):
                 return Evidence.SHOWN
+            if _has_more(_FOLD, seen, before):
+                return Evidence.FOLDED
             waited = time.monotonic() - start
-            is_patient = self._probes and waited < min(_PATIENCE_SECONDS, self._wait_seconds)
-            if seen.state != before.state and not is_patient and not is_shown_needed:
+            if may_only_change and waited > _PATIENCE_SECONDS and seen.state != before.state:
                 return Evidence.CHANGED
             if waited > self._wait_seconds:
                 raise self._problem(
@@ -325,6 +334,10 @@ def _is_locked(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def _has_more(text: str, seen: _Seen, before: _Seen) -> bool:
+    return seen.text.count(text) > before.text.count(text)
 
 
 def _bare(text: str) -> str:

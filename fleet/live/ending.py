@@ -63,14 +63,11 @@ def end_team(team: Team, *, grace_seconds: float = GRACE_SECONDS) -> Ended:
         TmuxFailed: the session stands and tmux does not end it.
     """
     tree = _Tree(team, _panes(team))
-    living = tree.living()
-    _signal(living, signal.SIGTERM)
-    _signal(living, signal.SIGCONT)  # a stopped process would not get the other one
-    living = _until_gone(tree, time.monotonic() + grace_seconds)
+    _ask_to_end(tree, time.monotonic() + grace_seconds)
     end = time.monotonic() + _KILL_SECONDS
-    while living and time.monotonic() < end:
+    while (living := tree.living()) and time.monotonic() < end:
         _signal(living, signal.SIGKILL)
-        living = _until_gone(tree, min(end, time.monotonic() + _ROUND_SECONDS))
+        time.sleep(_ROUND_SECONDS)
     _kill_session(team)
     shutil.rmtree(team.folder, ignore_errors=True)
     return Ended(len(tree.known), tuple(sorted(process.pid for process in tree.living())))
@@ -186,11 +183,17 @@ def _is_broker(process: Process) -> bool:
     return False
 
 
-def _until_gone(tree: _Tree, end: float) -> list[Process]:
-    """Who is left when all have ended, or at ``end``."""
-    while (living := tree.living()) and time.monotonic() < end:
+def _ask_to_end(tree: _Tree, end: float) -> None:
+    """Send SIGTERM once to each, also to who is born meanwhile, until all have ended or the time is over."""
+    asked: set[tuple[int, str]] = set()
+    while living := tree.living():
+        new = [process for process in living if (process.pid, process.start) not in asked]
+        _signal(new, signal.SIGTERM)
+        _signal(new, signal.SIGCONT)  # a stopped process would not get the other one
+        asked |= {(process.pid, process.start) for process in new}
+        if time.monotonic() >= end:
+            return
         time.sleep(_ROUND_SECONDS)
-    return living
 
 
 def _signal(living: Iterable[Process], number: signal.Signals) -> None:

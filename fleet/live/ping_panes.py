@@ -220,7 +220,7 @@ class Watch:
             line,
             folder=self._team.folder,
             wait_seconds=_SHOWN_SECONDS,
-            is_shown_needed=True,
+            is_seen_needed=True,
         )
 
     async def _has_unread(self, pane: Pane) -> bool:

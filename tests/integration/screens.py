@@ -6,8 +6,10 @@ text, and whether it came in brackets. KIND:
 
 - ``composer``: shows what is pasted, and after Enter that it was sent
 - ``folding``: shows ``[Pasted N bytes]`` instead
+- ``counting``: shows ``(N)`` instead
 - ``working``: as ``composer``, and draws a spinner as long as ``$RECORDS/<seat>.work`` is there
-- ``asking``: shows a question and nothing else; Enter answers it, which is noted as the message ``ANSWERED``
+- ``asking``: shows a question, and says so when it is given anything else than Enter, which answers it and is noted as
+  the message ``ANSWERED``
 - ``deaf``: raw as well, and reads nothing
 """
 
@@ -54,7 +56,9 @@ def main() -> None:
             if b"\r" in pending:
                 note(path, "ANSWERED", "")
                 show("deleted\r\n")
-                pending = b""
+            else:
+                show("please answer\r\n")
+            pending = b""
             continue
         while b"\r" in pending and (not pending.startswith(START) or END in pending):
             if pending.startswith(START):
@@ -67,16 +71,18 @@ def main() -> None:
                 extra, _, rest = rest.partition(b"\r")
             pending = rest
             note(path, body.decode(), extra.decode(errors="replace"))
-            shown = (
-                f"[Pasted {len(body)} bytes]" if kind == "folding" else body.decode().replace("\n", "\r\n")
-            )
+            shown = as_shown(kind, body)
             show(f"\r\nsent: {shown[-200:]}\r\n> ")
         if pending.startswith(START) and END in pending:
             body = pending[len(START) : pending.index(END)]
-            shown = (
-                f"[Pasted {len(body)} bytes]" if kind == "folding" else body.decode().replace("\n", "\r\n")
-            )
+            shown = as_shown(kind, body)
             show(shown)
+
+
+def as_shown(kind: str, body: bytes) -> str:
+    """What stands on the screen for a message."""
+    instead = {"folding": f"[Pasted {len(body)} bytes]", "counting": f"({len(body)})"}
+    return instead.get(kind) or body.decode().replace("\n", "\r\n")
 
 
 def note(path: str, body: str, stray: str) -> None:

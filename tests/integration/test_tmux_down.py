@@ -129,10 +129,8 @@ def test_down_ends_whatever_a_seat_has_started(machine: Machine) -> None:
     detached = [sys.executable, "-I", "-S", str(STUBBORN), str(machine.folder / "marked"), "wait"]
     (machine.folder / "marked").mkdir()
     # One that has left the tree, the session and the terminal, and only carries the mark.
-    machine.agent(
-        "claude",
-        f"#!/bin/sh\nsetsid {shlex.join(detached)} </dev/null >/dev/null 2>&1 &\nexec {shlex.join(words)}\n",
-    )
+    start = f"( setsid {shlex.join(detached)} </dev/null >/dev/null 2>&1 & )"
+    machine.agent("claude", f"#!/bin/sh\n{start}\nexec {shlex.join(words)}\n")
     machine.tmux("new-session", "-d", "-s", "mine", "sleep 1000")
     machine.up(machine.manifest(role("planner")))
     ready = [parts / part for part in ("daemon", "group", "stopped", "member")] + [
@@ -150,6 +148,18 @@ def test_down_ends_whatever_a_seat_has_started(machine: Machine) -> None:
         "0",
     ]
     assert machine.live() == []
+
+
+def test_a_program_may_tidy_up_even_if_it_was_stopped(machine: Machine) -> None:
+    said = machine.folder / "said"
+    machine.agent(
+        "claude",
+        f"#!/bin/sh\ntrap 'echo bye >{said}; exit' TERM\necho up\nkill -STOP $$\nwhile :; do sleep 1; done\n",
+    )
+    machine.up(machine.manifest(role("planner")))
+    wait_for(lambda: "up" in machine.screen("fleet-talk", "planner"), "the program")
+    assert machine.fleet("down").returncode == 0
+    assert said.read_text() == "bye\n"
 
 
 def test_orphans_of_a_seat_that_has_ended(machine: Machine) -> None:

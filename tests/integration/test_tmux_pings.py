@@ -92,6 +92,7 @@ def test_a_question_is_not_answered_by_a_ping(machine: Machine) -> None:
     wait_for(lambda: heard(machine, "idler"), "the idle one to be told")
     wait_for(lambda: "not told asker: " in machine.screen("fleet-talk", "pings"), "the watch to say so")
     assert machine.messages("asker") == []
+    assert "please answer" in machine.screen("fleet-talk", "asker")
     assert "deleted" not in machine.screen("fleet-talk", "asker")
 
 

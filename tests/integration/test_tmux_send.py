@@ -87,9 +87,14 @@ def test_texts_arrive_byte_for_byte(machine: Machine) -> None:
 
 
 def test_where_a_text_comes_from(machine: Machine) -> None:
-    seated(machine, critic="folding")
+    seated(machine, critic="folding", counter="counting")
     done = send(machine, "critic", LONG[:3000])
-    assert done.stdout == "delivered to critic of fleet-talk (changed)\n", done.stderr
+    assert done.stdout == "delivered to critic of fleet-talk (folded)\n", done.stderr
+    done = send(machine, "counter", LONG[:3000])
+    assert done.stdout == "delivered to counter of fleet-talk (changed)\n", done.stderr
+    # A short one that is not shown was taken for something else.
+    done = send(machine, "counter", "short", "--timeout", "2s")
+    assert (done.returncode, "Enter was not pressed" in done.stderr) == (1, True)
     assert send(machine, "critic", "--", "-x").returncode == 0
     assert send(machine, "critic", "-", text="from\nstandard input\n").returncode == 0
     (machine.work / "m.txt").write_bytes("from\r\na filé\r\n".encode())
@@ -156,6 +161,7 @@ def test_a_question_is_not_answered(machine: Machine) -> None:
         "planner: the text was pasted, but in 2 s nothing of it was to be seen; Enter was not pressed"
         in done.stderr
     )
+    assert "please answer" in machine.screen("fleet-talk", "planner")
     assert "deleted" not in machine.screen("fleet-talk", "planner")
     assert machine.messages("planner") == []
     done = send(machine, "critic", "anybody there?", "--timeout", "2s")
