@@ -20,6 +20,7 @@ import re
 import signal as signals
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
@@ -437,6 +438,7 @@ def _launch(spec: ChildSpec) -> bytes:
     return Launch(argv, cwd, env, spec.grace_seconds).encode()
 
 
+@lru_cache(maxsize=2048)
 def _encoded(text: str) -> bytes:
     """As the system got it from us; what the locale does not have is from a file of ours, and so UTF-8."""
     try:

@@ -329,9 +329,15 @@ def _become_reaper() -> None:
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
+#: The C library, loaded once: a supervisor's wardens share it.
+_LIBC = ctypes.CDLL(None, use_errno=True) if _IS_LINUX else None
+
+
 def _prctl(option: int, value: int) -> None:
     unused = ctypes.c_ulong(0)
-    libc = ctypes.CDLL(None, use_errno=True)
+    libc = _LIBC
+    if libc is None:
+        return
     if libc.prctl(option, ctypes.c_ulong(value), unused, unused, unused) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

@@ -181,21 +181,23 @@ class _Desk:
         seat = assignment.seat
         member.begin_work()
         file = None if assignment.output is None else OutputFile.at(assignment.output)
+        seated: tuple[MemberSeated, ...] = ()
         if not member.is_started:
-            run.journal.append(
+            seated = (
                 MemberSeated(
                     team=self.team.plan.name, seat=seat.name, runtime=seat.runtime, reason=seat.runtime_reason
-                )
+                ),
             )
             try:
                 await member.start(run.opening(self.team.plan, seat))
             except ChildNotStarted as error:
+                run.journal.append(*seated)
                 await self._end(member, MemberState.FAILED, str(error))
                 return self._failed(number)
         value: Any = NOT_STRUCTURED
         prompt = asked = dispatch_prompt(assignment)
         for correction in range(1, CORRECTIVE_ATTEMPTS + 2):
-            record, turn = await self._turn(member, assignment, asked, file)
+            record, turn = await self._turn(member, assignment, asked, file, seated)
             if not isinstance(record.outcome, Answered):
                 state = _STATES[type(record.outcome)]
                 if isinstance(record.outcome, Stopped) and not self.deadline.has_passed(anyio.current_time()):
@@ -212,6 +214,7 @@ class _Desk:
                 await self._end(member, MemberState.FAILED, reason, turn)
                 return self._failed(number, record)
             run.journal.append(turn)
+            seated = ()
             asked = again_prompt(
                 prompt,
                 value.text,
@@ -224,7 +227,12 @@ class _Desk:
         return result
 
     async def _turn(
-        self, member: Member, assignment: Assignment, prompt: str, file: OutputFile | None
+        self,
+        member: Member,
+        assignment: Assignment,
+        prompt: str,
+        file: OutputFile | None,
+        seated: tuple[MemberSeated, ...],
     ) -> tuple[TurnRecord, MemberTurn]:
         """One turn with its retries; the event of its end is not in the journal yet."""
 
@@ -247,6 +255,7 @@ class _Desk:
             may_be_empty=file is not None,
             on_line=self.run.watcher.on_line,
             on_turn=self.run.note_usage,
+            before=seated,
         )
         return record, self._ended(member, assignment, record)
 

@@ -13,7 +13,7 @@ import anyio
 from fleet.agents.base import Failed
 from fleet.deadline import Deadline
 from fleet.plan import SeatPlan
-from fleet.runs.events import MemberAttempt, MemberStalled, MemberTurn
+from fleet.runs.events import Event, MemberAttempt, MemberStalled, MemberTurn
 from fleet.runs.journal import Journal
 from fleet.runs.member import Member, TurnRecord
 from fleet.runs.outcome import Phase
@@ -37,12 +37,13 @@ async def ask(
     may_be_empty: bool = False,
     on_line: Callable[[str, str], None] | None = None,
     on_turn: Callable[[], None] | None = None,
+    before: tuple[Event, ...] = (),
 ) -> TurnRecord:
     """The turn that counts: the first that did not fail, or the last one.
 
     ``told`` makes the event of a turn that is tried again; the event of the turn that counts is the caller's.
     ``judged`` may turn an answer into a failure; ``on_turn`` is called after every attempt, when what it cost is
-    known. Each attempt has the seat's ceiling for itself.
+    known. Each attempt has the seat's ceiling for itself. ``before`` are events that go to the journal with the first.
 
     Raises:
         StorageFailed: the run cannot go on; the agent has been stopped.
@@ -55,9 +56,10 @@ async def ask(
 
     attempt = 1
     while True:
-        journal.append(
-            MemberAttempt(team=team, seat=member.seat, turn=member.turns + 1, phase=phase, attempt=attempt)
+        begun = MemberAttempt(
+            team=team, seat=member.seat, turn=member.turns + 1, phase=phase, attempt=attempt
         )
+        journal.append(*(before if attempt == 1 else ()), begun)
         ceiling = Deadline.after(seat.turn_timeout_seconds, now=anyio.current_time())
         record = judged(
             await member.take_turn(
