@@ -31,7 +31,7 @@ fuzz: $(VENV)/.dev-installed
 	$(BIN)/python -m tests.fuzz rooms --count 20000
 
 soak: $(VENV)/.dev-installed
-	$(BIN)/python -m pytest -m soak
+	FLEET_SOAK=1 $(BIN)/python -m pytest -s -m soak
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis

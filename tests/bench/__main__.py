@@ -6,7 +6,7 @@ import sys
 from importlib import import_module
 
 #: Each has ``run()`` that returns rows of label, ratio and goal (an upper limit, or None).
-BENCHES = ("startup", "digest", "broker", "fanout", "memory")
+BENCHES = ("startup", "digest", "broker", "fanout", "fanout_runs", "memory")
 
 
 def main() -> int:
