@@ -31,7 +31,8 @@ fuzz: $(VENV)/.dev-installed
 	$(BIN)/python -m tests.fuzz rooms --count 20000
 
 soak: $(VENV)/.dev-installed
-	FLEET_SOAK=1 $(BIN)/python -m pytest -s -m soak
+	FLEET_SOAK=1 $(BIN)/python -m pytest -s tests/integration/test_kills.py
+	$(BIN)/python -m pytest -s -m soak
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -76,6 +76,7 @@ class Seat:
         self._epochs: dict[str, str] = {}
         self._joined: set[str] = set()  # on the connection there is now
         self._untold = Ping()  # what `wait` has not said yet
+        self._unheard = ""  # what it has said to somebody who had gone
         self._ears = [self._untold]
         self._is_listening = False
         self._has_changed = anyio.Event()
@@ -317,10 +318,17 @@ class Seat:
             while True:
                 if problem := self._deaf(rooms):
                     return _wrong(problem)
-                if line := self._untold.take(rooms or None):
+                if line := self._unheard or self._untold.take(rooms or None):
+                    self._unheard = ""
                     return Said(line)
                 await self._hear()
         return Said(NOTHING_NEW)
+
+    def say_again(self, said: Said) -> None:
+        """What a wait answered reached nobody: the next one says it, unless a digest comes before."""
+        if not said.is_error and said.text != NOTHING_NEW:
+            self._unheard = said.text
+            self._wake()
 
     def _deaf(self, rooms: Sequence[str] | None) -> str:
         """Why nothing can be heard of ``rooms``."""
@@ -368,6 +376,7 @@ class Seat:
                 room, budget=budget, per_message=per_message, peek=is_peek, epoch=self._epochs.get(room)
             )
             if not is_peek:
+                self._unheard = ""
                 for ear in self._ears:
                     ear.know(room, found.consumed_seq)
             return digested_text(room, found, is_peek=is_peek)

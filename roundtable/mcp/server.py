@@ -27,7 +27,7 @@ from ..home import Home
 from ..memory.actions import Memory
 from ..memory.place import Place
 from ..said import Said
-from ..seat import Seat
+from ..seat import NOTHING_NEW, Seat
 from .tools import TOOLS, Tool, offered
 
 __all__ = ["SeatServer"]
@@ -37,6 +37,9 @@ _LOGGER = "roundtable"
 
 #: Between two notices that a wait goes on; clients that count silence against a call do so in tens of seconds.
 _PROGRESS_SECONDS = 5.0
+
+#: Between two looks whether the client of a wait is still there.
+_GONE_SECONDS = 0.5
 
 #: How long a ping may take to be handed to one client, so that no other waits for it longer.
 _TELL_SECONDS = 1.0
@@ -148,10 +151,16 @@ class SeatServer:
     async def _act(self, context: _Context, tool: Tool, arguments: dict[str, Any]) -> Said:
         if tool.action != "wait":
             return await self._seat.call(tool.action, arguments)
+        said: Said | None = None
         async with anyio.create_task_group() as group:
             group.start_soon(_report_waiting, context)
+            group.start_soon(_end_when_gone, context, group.cancel_scope)
             said = await self._seat.call(tool.action, arguments)
             group.cancel_scope.cancel()
+        if said is None:
+            return Said(NOTHING_NEW)  # to nobody
+        if await _is_gone(context):
+            self._seat.say_again(said)
         return said
 
     async def _sit(self) -> Said | None:
@@ -215,6 +224,18 @@ async def _report_waiting(context: _Context) -> None:
     while True:
         await anyio.sleep(_PROGRESS_SECONDS)
         await context.session.report_progress(round(anyio.current_time() - start, 1), message="waiting")
+
+
+async def _end_when_gone(context: _Context, scope: anyio.CancelScope) -> None:
+    """Give a wait up whose client has: what it would have said is for the next."""
+    while not await _is_gone(context):  # noqa: ASYNC110 - nothing tells of it but asking
+        await anyio.sleep(_GONE_SECONDS)
+    scope.cancel()
+
+
+async def _is_gone(context: _Context) -> bool:
+    """Whether the HTTP request of a call was dropped; never over stdio."""
+    return context.request is not None and await context.request.is_disconnected()
 
 
 def _listed(tool: Tool) -> types.Tool:

@@ -40,6 +40,9 @@ _MAX_LOG_BYTES = 16 * 1024 * 1024
 
 _ELSEWHERE = "name another file with --store sqlite:PATH"
 
+#: Left beside a file, they would be taken for those of the next one there.
+_BESIDE = "the -wal and -shm beside it"
+
 
 class Damaged(Exception):
     """The file is ours, and what it holds cannot be."""
@@ -65,6 +68,7 @@ class DatabaseFile:
                 hint=f"mend that, or {_ELSEWHERE}",
             )
         if not self._place.exists():
+            self._check_alone()
             self._make(tables)
         self._check_owner()
         self._check_header()
@@ -141,6 +145,17 @@ class DatabaseFile:
         finally:
             os.close(folder)
 
+    def _check_alone(self) -> None:
+        """Look that no log of a file that is gone lies here: SQLite would write it into whatever file comes next."""
+        for end in ("-wal", "-journal"):
+            beside = self._beside(end)
+            if beside.exists() and beside.stat().st_size:
+                raise StoreUnavailable(
+                    self.path,
+                    f"it is not there, but {beside.name}, which holds its last changes, is",
+                    hint="put the file back, or move that away with the -shm beside it and a new one is made",
+                )
+
     def _check_owner(self) -> None:
         for end in ("", "-wal", "-journal"):
             with suppress(FileNotFoundError):
@@ -167,7 +182,7 @@ class DatabaseFile:
             raise StoreUnavailable(
                 self.path,
                 "it is empty" if stat.S_ISREG(mode) and not header else "it is no SQLite database",
-                hint=f"{_ELSEWHERE}, or move this one away and a new one is made",
+                hint=f"{_ELSEWHERE}, or move this one away with {_BESIDE} and a new one is made",
             )
         if _number(header, _APPLICATION_ID_AT) != _APPLICATION_ID:
             raise StoreUnavailable(self.path, "it is the database of another program", hint=_ELSEWHERE)
@@ -238,7 +253,7 @@ def _damaged(path: Path, reason: str) -> StoreUnavailable:
     return StoreUnavailable(
         path,
         f"it is damaged and was left as it is ({reason})",
-        hint="put a copy in its place, or move it away with what lies beside it and a new one is made",
+        hint=f"move it away with {_BESIDE}; then put a copy in its place, or a new one is made",
     )
 
 

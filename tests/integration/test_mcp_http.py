@@ -233,6 +233,30 @@ async def test_a_client_that_gives_a_wait_up_breaks_nothing(served: HttpServer) 
             assert await ann.says("wait", rooms=["hurry"], timeoutSeconds=0.1) == "Nothing new."
 
 
+def test_a_wait_whose_client_has_gone_leaves_the_news_to_the_next(served: HttpServer) -> None:
+    cat, bob = served.token("cat"), served.token("bob")
+    sessions = {token: request(served, token=token).headers["mcp-session-id"] for token in (cat, bob)}
+
+    def call(token: str, tool: str, **arguments: Any) -> str:
+        params = {"name": f"roundtable_{tool}", "arguments": arguments}
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        return request(served, token=token, body=body, **{"Mcp-Session-Id": sessions[token]}).text
+
+    for token in (cat, bob):
+        assert "Joined #gone" in call(token, "join", room="gone")
+    params = {"name": "roundtable_wait", "arguments": {"rooms": ["gone"], "timeoutSeconds": 60}}
+    body = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}
+    given = {**HEADERS, "Authorization": f"Bearer {cat}", "Mcp-Session-Id": sessions[cat]}
+    dropped = HTTPConnection("127.0.0.1", served.port, timeout=SECONDS)
+    dropped.request("POST", "/mcp", json.dumps(body), given)
+    dropped.close()
+    assert "Posted to #gone" in call(bob, "post", room="gone", message="news")
+    # Whether the wait that nobody hears was given up by then, or has taken the news with it.
+    assert "#gone: 1 new (bob)" in call(cat, "wait", rooms=["gone"], timeoutSeconds=20)
+    for token, session in sessions.items():
+        request(served, "DELETE", token, None, **{"Mcp-Session-Id": session})
+
+
 def test_who_has_no_token_or_a_wrong_one_is_told_how_to_get_one(served: HttpServer) -> None:
     token = served.token("ann")
     for given in (None, "x", token[:-1], token + "x", token.swapcase()):

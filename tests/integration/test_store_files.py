@@ -178,7 +178,8 @@ async def test_the_client_that_starts_a_broker_is_told_why_there_is_none(
         f"no room broker at {Home(home).default_socket()}: cannot keep rooms in {path}: it is no SQLite database"
     )
     assert caught.value.hint == (
-        "name another file with --store sqlite:PATH, or move this one away and a new one is made"
+        "name another file with --store sqlite:PATH, or move this one away with the -wal and -shm beside it "
+        "and a new one is made"
     )
     monkeypatch.setenv("ROUNDTABLE_STORE", "redis")
     with pytest.raises(BrokerUnavailable, match="ROUNDTABLE_STORE: no store is called 'redis'") as caught:

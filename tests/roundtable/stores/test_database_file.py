@@ -292,6 +292,17 @@ def test_a_log_that_a_dead_process_left_is_read_and_nothing_stays_of_the_reading
         assert not Path(f"{path}-shm").exists()
 
 
+@pytest.mark.parametrize("end", ["-wal", "-journal"])
+def test_a_log_of_a_file_that_is_gone_is_not_written_into_a_new_one(path: Path, end: str) -> None:
+    Path(f"{path}{end}").write_bytes(b"changes of another file")
+    before = folder_of(path)
+    with pytest.raises(StoreUnavailable) as caught:
+        open_file(path)
+    assert f"some.db{end}, which holds its last changes" in str(caught.value)
+    assert "put the file back, or move that away" in str(caught.value.hint)
+    assert folder_of(path) == before
+
+
 def test_what_somebody_wrote_between_reading_and_having_it_is_noticed(path: Path) -> None:
     write(path)
     with told_of(path):
