@@ -143,9 +143,8 @@ class Seat:
         given = {name: value for name, value in arguments.items() if value is not None}
         for name, value in given.items():
             if name not in required and name not in optional:
-                return _wrong(
-                    f"Unknown parameter {harmless_line(name)[:64]!r}. {action} takes {', '.join(required + optional)}."
-                )
+                takes = ", ".join(required + optional) or "none"
+                return _wrong(f"Unknown parameter {harmless_line(name)[:64]!r}. {action} takes {takes}.")
             kind, called = _KINDS.get(name, _WHOLE_NUMBER)
             if not isinstance(value, kind) or isinstance(value, bool):
                 return _wrong(f"'{name}' must be {called}")

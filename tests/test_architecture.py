@@ -42,7 +42,7 @@ DOORS = {
     "rich": {"fleet.report.terminal"},
     "libtmux": {"fleet.tmux"},
     "jinja2": {"fleet.blueprint.template", "fleet.deliberation.prompts"},
-    "pydantic": {"fleet.blueprint", "fleet.chain.schema", "fleet.settings"},
+    "pydantic": {"fleet.blueprint", "fleet.chain.schema", "fleet.settings", "roundtable.mcp.unreadable"},
     "asyncio": set(),
     "subprocess": {"roundtable.spawn", "fleet.wardens"},
     "sqlite3": {"roundtable.stores", "roundtable.memory.index"},

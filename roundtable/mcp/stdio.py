@@ -11,11 +11,13 @@ import signal
 
 import anyio
 from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
 
 from ..home import Home
 from ..memory.place import Place
 from ..seat import Seat
 from .server import SeatServer
+from .unreadable import pass_readable
 
 __all__ = ["serve"]
 
@@ -34,9 +36,11 @@ async def serve(home: Home, role: str, place: Place, *, room: str | None = None)
         server = SeatServer(home, seat, place, room=room)
         group.start_soon(server.tell_pings)
         protocol = server.protocol
-        async with stdio_server() as (frames_in, frames_out):
+        send, readable = anyio.create_memory_object_stream[SessionMessage | Exception]()
+        async with stdio_server() as (frames_in, frames_out), readable:
+            group.start_soon(pass_readable, frames_in, send, frames_out.send)
             try:
-                await protocol.run(frames_in, frames_out, protocol.create_initialization_options())
+                await protocol.run(readable, frames_out, protocol.create_initialization_options())
             except anyio.get_cancelled_exc_class():
                 # Writing has failed. Reading holds a thread that nothing can wake but the end of the input.
                 os._exit(_READER_GONE)

@@ -78,5 +78,6 @@ class Place:
         only = f'Only the "{self.writer}" role may {what}; this session'
         if not role:
             return f"{only} has no role name (name it with --as {self.writer})."
+        the = "the " if self.writer == DEFAULT_WRITER else ""
         request = "export" if what.startswith("export") else "write"
-        return f'{only} is "{harmless_line(role)[:64]}". Ask the {self.writer} to {request}.'
+        return f'{only} is "{harmless_line(role)[:64]}". Ask {the}{self.writer} to {request}.'

@@ -309,6 +309,24 @@ def test_stdout_stays_clean_although_no_broker_can_start_and_the_input_is_garbag
     assert (raw.process.returncode, out, err) == (-signal.SIGINT, b"", b"")
 
 
+def test_a_request_that_cannot_be_read_is_answered(raw: Raw) -> None:
+    raw.open()
+    assert raw.process.stdin is not None
+    deep = "[" * 50_000 + "]" * 50_000
+    for number, value in enumerate(('"cut \\ud83d"', "9" * 5000, deep), start=10):
+        for request_id in (str(number), f'"r{number}"'):
+            call = f'"method":"tools/call","params":{{"name":"x","arguments":{{"a":{value}}}}}'
+            line = f'{{"jsonrpc":"2.0","id":{request_id},{call}}}'
+            raw.process.stdin.write(line.encode() + b"\n")
+            raw.process.stdin.flush()
+            answer = raw.receive()
+            assert answer["id"] == json.loads(request_id)
+            assert answer["error"]["code"] == -32700
+            assert "cut in the middle of a character" in answer["error"]["message"]
+    raw.call(2, "join", room="a")
+    assert raw.receive()["id"] == 2
+
+
 def test_the_end_of_its_input_is_its_end_also_during_a_wait(raw: Raw, clean_environ: dict[str, str]) -> None:
     raw.open()
     raw.call(1, "join", room="a")

@@ -48,6 +48,7 @@ def test_a_word_names_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     default = Path("/default/rooms.db")
     assert database_path("memory", default=default) is None
     assert database_path("sqlite", default=default) == default
+    assert database_path(" sqlite ", default=default) == default
     assert database_path("sqlite:/a:b.db", default=default) == Path("/a:b.db")
     assert database_path("sqlite:x/y.db", default=default) == tmp_path / "x" / "y.db"
     assert database_path("sqlite:~/y.db", default=default) == Path("/somewhere/y.db")
