@@ -129,14 +129,13 @@ def database_path(store: str, *, default: Path) -> Path | None:
     Raises:
         UsageProblem: it names no store.
     """
-    store = store.strip()
     if store == "memory":
         return None
     if store == _SQLITE:
         return default
     kind, _, path = store.partition(":")
     # SQLite's own name for a database in memory would be a file here.
-    if kind != _SQLITE or path in {"", ":memory:"} or "\0" in path:
+    if kind != _SQLITE or path.strip() in {"", ":memory:"} or "\0" in path:
         raise UsageProblem(f"no store is called {store!r}", hint="say memory, sqlite or sqlite:PATH")
     return _absolute(path)
 

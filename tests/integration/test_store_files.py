@@ -48,7 +48,6 @@ def test_a_word_names_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     default = Path("/default/rooms.db")
     assert database_path("memory", default=default) is None
     assert database_path("sqlite", default=default) == default
-    assert database_path(" sqlite ", default=default) == default
     assert database_path("sqlite:/a:b.db", default=default) == Path("/a:b.db")
     assert database_path("sqlite:x/y.db", default=default) == tmp_path / "x" / "y.db"
     assert database_path("sqlite:~/y.db", default=default) == Path("/somewhere/y.db")
@@ -57,7 +56,10 @@ def test_a_word_names_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert absolute_store(word) == word
 
 
-@pytest.mark.parametrize("word", ["", "sqlite:", "memory:x", "SQLITE", "nats", "sqlite ", "sqlite:a\0b"])
+@pytest.mark.parametrize(
+    "word",
+    ["", "sqlite:", "memory:x", "SQLITE", "nats", "sqlite ", "sqlite: ", "sqlite::memory:", "sqlite:a\0b"],
+)
 def test_any_other_word_is_a_usage_error(word: str) -> None:
     with pytest.raises(UsageProblem, match="no store is called") as caught:
         database_path(word, default=Path("/default"))
