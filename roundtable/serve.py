@@ -142,7 +142,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     home = Home.from_environment()
     if options.home is not None:
         home = replace(home, root=options.home)
-    named = options.store if options.store is not None else os.environ.get(STORE_VARIABLE, "").strip() or "memory"
+    named = (
+        options.store if options.store is not None else os.environ.get(STORE_VARIABLE, "").strip() or "memory"
+    )
     try:
         database = database_path(named, default=home.database)
     except UsageProblem as problem:
