@@ -110,6 +110,11 @@ _per_message = click.option(
 def broker_command(grace: float, socket: str | None, store: str | None) -> int:
     """Serve this user's rooms in the foreground, until idle or told to stop."""
     from .serve import main as serve
+    from .store import database_path
+
+    if store is not None:
+        # Here, so that who typed `roundtable broker` is told of that and of no other program.
+        database_path(store, default=Home.from_environment().database)
 
     given = {"--socket": socket, "--store": store}
     return serve(

@@ -189,6 +189,17 @@ def test_a_broker_in_the_foreground(home: Path, clean_environ: dict[str, str]) -
         broker.communicate()
 
 
+def test_a_store_that_is_none_is_told_by_the_command_that_was_typed(
+    home: Path, clean_environ: dict[str, str]
+) -> None:
+    done = Shell(clean_environ).run("broker", "--store", "nonsense")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "roundtable: no store is called 'nonsense'\nhint: say memory, sqlite or sqlite:PATH\n"
+    )
+    assert not home.exists()
+
+
 def test_help_and_where_load_nothing_heavy(clean_environ: dict[str, str], home: Path) -> None:
     code = (
         "import sys\nfrom roundtable.cli import group\nfrom roundtable.commandline import invoke\n"
