@@ -17,8 +17,9 @@ from .program import Cause, Ended, NotStarted, run_program
 
 __all__ = ["GitState", "commit", "git_state", "is_repository"]
 
-#: A commit runs the user's hooks and may ask for a signature; then it is given up.
-_COMMIT_SECONDS = 60.0
+#: A commit runs the user's hooks and may ask for a signature; then it is given up, well below the minute after which
+#: many clients give a tool up.
+_COMMIT_SECONDS = 30.0
 
 _STATUS_SECONDS = 10.0
 
@@ -73,6 +74,11 @@ async def commit(folder: Folder, paths: Sequence[str], message: str) -> str | No
         done, said = await _git(
             folder, ("commit", "--quiet", f"--message={message}", *listed), deadline, given=names
         )
+        if done.cause is Cause.DEADLINE:
+            status = anyio.current_time() + _STATUS_SECONDS
+            same, _ = await _git(folder, ("diff", "--quiet", "HEAD", "--", *paths[:200]), status)
+            if same.is_success:
+                return "Committed; a hook of the repository did not end in time and was stopped."
     except NotStarted as problem:
         return f"Not committed: git cannot be run ({problem}); the files are written."
     return None if done.is_success else _not_committed(done, said)

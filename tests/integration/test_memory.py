@@ -15,7 +15,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from roundtable.memory import backend
+from roundtable.memory import backend, history
 from roundtable.memory.actions import Memory
 from roundtable.memory.place import Place
 from tests.integration.raw import broker_process, until
@@ -344,6 +344,21 @@ async def test_a_repository_above_is_left_alone(repository: Place) -> None:
     await Memory(inner, "librarian").ingest("raw/store.txt")
     assert git(repository, "status", "--porcelain") == "?? inner/\n"
     assert "Git: no repository" in (await Memory(inner, None).doctor()).text
+
+
+async def test_a_commit_whose_hook_hangs_is_said_to_stand(
+    repository: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history, "_COMMIT_SECONDS", 1.5)
+    put(repository, "raw/store.txt", TALK)
+    hook = repository.folder / ".git/hooks/post-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\nexec sleep 60\n")
+    hook.chmod(0o755)
+    said = await Memory(repository, "librarian").ingest("raw/store.txt")
+    assert not said.is_error
+    assert said.text.endswith("Committed; a hook of the repository did not end in time and was stopped.")
+    assert "ingest" in git(repository, "log", "--format=%s")
 
 
 async def test_inside_a_hook_of_another_repository_ours_is_used(
