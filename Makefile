@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo demo-room test lint bench fuzz soak clean
+.PHONY: demo demo-room test lint bench fuzz soak faults clean
 
 # The main job on the built-in rehearsal: no key, no agent CLI, no model.
 demo: $(VENV)/.installed
@@ -33,6 +33,10 @@ fuzz: $(VENV)/.dev-installed
 soak: $(VENV)/.dev-installed
 	FLEET_SOAK=1 $(BIN)/python -m pytest -s tests/integration/test_kills.py
 	$(BIN)/python -m pytest -s -m soak
+
+# Small deliberate faults, each applied to a copy of the code: a test must notice it.
+faults: $(VENV)/.dev-installed
+	$(BIN)/python -m pytest -n auto -m faults
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis

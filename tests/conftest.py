@@ -26,14 +26,18 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+#: What takes minutes: `make soak`, `make faults`.
+ON_DEMAND = ("soak", "faults")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what takes minutes unless it is asked for by its marker."""
-    if "soak" in config.option.markexpr:
-        return
-    left_out = [item for item in items if item.get_closest_marker("soak") is not None]
+    unasked = [marker for marker in ON_DEMAND if marker not in config.option.markexpr]
+    left_out = [item for item in items if any(map(item.get_closest_marker, unasked))]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item.get_closest_marker("soak") is None]
+        out = set(left_out)
+        items[:] = [item for item in items if item not in out]
 
 
 @pytest.fixture
