@@ -80,8 +80,8 @@ async def pipeline(run: Run) -> None:
     """
     begin(run)
     for team in run.teams:
-        deadline = run.deadline.earlier(Deadline.after(team.plan.deadline_seconds, now=anyio.current_time()))
-        team.is_started = True
+        team.is_started, team.began = True, anyio.current_time()
+        deadline = run.deadline.earlier(Deadline.after(team.plan.deadline_seconds, now=team.began))
         await _work_of(team.plan.mode)(run, team, deadline=deadline)
         run.note_time()
         if not team.count.has_quorum:

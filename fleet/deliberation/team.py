@@ -90,7 +90,8 @@ async def discuss(
         record=str(run.folder.room_file(plan.room)),
         deadline=deadline,
         last_call=deadline.part(_LAST_CALL, now=began),
-        seconds_given=deadline.at - began,
+        # As somebody wrote it: the run's counts from the beginning of the run.
+        seconds_given=deadline.at - (run.began if deadline.at >= run.deadline.at else team.began),
         on_line=run.watcher.on_line,
         on_turn=run.note_usage,
         decided=run.decided_before(team),

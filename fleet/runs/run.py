@@ -49,6 +49,7 @@ class TeamRun:
     plan: TeamPlan
     members: tuple[Member, ...]
     is_started: bool = False
+    began: float = 0.0  #: from where its deadline counts, once it has started
     decision: Decision | None = None  #: once the team has concluded
     record: str | None = None  #: path of the file with its decision, relative to the run folder
     problem: str | None = None  #: why it counts for nothing, whatever its members did
