@@ -81,7 +81,8 @@ FAULTS = (
     # process
     Fault("the deadline stops nothing", PROCESS, "                with anyio.move_on_at(deadline.at):\n", "                with anyio.move_on_at(deadline.at + 9):\n", "test_at_the_deadline_the_child_is_stopped"),
     Fault("the cap is not kept", PROCESS, "self._is_over_cap = len(kept) < len(chunk)", "self._is_over_cap = False", "test_the_cap_stops_the_child_and_keeps_what_was_written"),
-    Fault("stdin stays open", PROCESS, "                else:\n                    self._shut(self._stdin)\n", "", "test_stdin_arrives_whole_and_ends"),
+    Fault("an empty stdin stays open", PROCESS, "                else:\n                    self._shut(self._stdin)\n", "", "test_without_input_stdin_is_at_its_end"),
+    Fault("stdin stays open", PROCESS, "        await self._write(self._stdin, left)\n        self._shut(self._stdin)\n", "        await self._write(self._stdin, left)\n", "test_stdin_arrives_whole_and_ends"),
     Fault("stderr is not bounded", PROCESS, "(self._tail + chunk)[-_TAIL_BYTES:]", "(self._tail + chunk)", "test_the_last_of_stderr_is_kept"),
     Fault("the rest of the output is dropped", PROCESS, "            _read_rest(self._stdout, self._take_stdout)\n", "", "test_what_a_larger_pipe_still_holds_is_not_lost"),
     Fault("a stopped child ended by itself", PROCESS, "Cause.STOPPED if is_stopped else Cause.ENDED", "Cause.ENDED", "test_at_the_deadline_the_child_is_stopped"),
