@@ -30,8 +30,11 @@ ROOMS = ("a", "b", "c")
 #: Posts one member has on the way.
 WINDOW = 3
 
-#: A broker lives at most this long after it serves; less than it takes to fill a room's ring.
+#: A broker lives at most this long after it serves.
 LIFE_SECONDS = 0.12
+
+#: New posts of one poster in one life: fewer than fill a room's ring, however fast the machine is.
+POSTS_PER_LIFE = 40
 
 #: One in so many is killed while it starts, within this time.
 EARLY = 5
@@ -104,9 +107,10 @@ class Poster(threading.Thread):
         for room in ROOMS:
             self._ledger.joined(room, raw.ask("join", room=room), self._cursors[room])
         self._ledger.counts["posted again"] += len(self.unacknowledged)
+        left = POSTS_PER_LIFE
         while self.unacknowledged or not self.is_ending.is_set():
-            while len(self.unacknowledged) < WINDOW and not self.is_ending.is_set():
-                self._count += 1
+            while len(self.unacknowledged) < WINDOW and left and not self.is_ending.is_set():
+                self._count, left = self._count + 1, left - 1
                 self.unacknowledged[f"{self.name}-{self._count}"] = self._choose.choice(ROOMS)
             asked = {
                 raw.send("post", room=room, id=id_, text=f"text of {id_}"): (room, id_)
