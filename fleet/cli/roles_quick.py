@@ -33,7 +33,7 @@ def run_quickly(words: list[str]) -> int | None:
         errors = "".join(f"{line}\n" for line in said)
         if sys.stderr is not None:
             sys.stderr.write(errors)
-    except Exception:
+    except Exception:  # whatever it is, the parser meets it again and tells of it as ever
         return None
     return show_page(text)
 
